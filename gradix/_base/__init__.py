@@ -1,0 +1,1 @@
+"""Ground floor: pytrees, configuration, errors and source places. Knows nothing of arrays."""

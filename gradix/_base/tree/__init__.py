@@ -1,0 +1,7 @@
+"""Pytrees: nested containers of leaves, over jaxlib's C++ registry."""
+
+from .functions import *  # noqa: F403
+from .nodes import *  # noqa: F403
+from .prefix import *  # noqa: F403
+from .recursion import *  # noqa: F403
+from .registry import *  # noqa: F403

@@ -1,0 +1,392 @@
+"""Functions on pytrees: nested containers of leaves, taken apart and put together."""
+
+import functools
+from typing import Any, Callable, Iterable
+
+from .prefix import _up_to, broadcast_prefix
+from .recursion import nesting_error
+from .registry import KeyPath, PyTreeDef, children_with_keys, flatten, flatten_with_path, key_string, pytree, registry
+
+# fmt: off
+__all__ = [
+    "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "tree_all",
+    "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure", "tree_transpose",
+    "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+]
+# fmt: on
+
+IsLeaf = Callable[[Any], bool]
+
+
+class Unspecified:
+    """The default of an argument for which None means something."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "<unspecified>"
+
+
+_UNSPECIFIED = Unspecified()
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a pytree, in order, and its structure.
+
+    Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types are nodes, None is
+    a node without leaves, all else is a leaf.
+
+    Args:
+        tree: any value.
+        is_leaf: called on each node before it is entered; True makes the node a leaf.
+
+    Raises:
+        RecursionError: the tree contains itself, or is nested too deeply.
+        ValueError: the keys of a dict cannot be sorted.
+
+    Example:
+        >>> tree_flatten({"b": [1, 2], "a": (3, None)})
+        ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
+    """
+    try:
+        return flatten(tree, is_leaf)
+    except (SystemError, RecursionError) as error:
+        raise nesting_error(tree, is_leaf, error) from error
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The pytree of structure `treedef` with these leaves; the inverse of `tree_flatten`.
+
+    Raises:
+        ValueError: too few or too many leaves.
+
+    Example:
+        >>> tree_unflatten(tree_structure((1, {"a": 2})), [10, 20])
+        (10, {'a': 20})
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a pytree, in order.
+
+    Example:
+        >>> tree_leaves([1, (2, None), {"x": 3}])
+        [1, 2, 3]
+    """
+    try:
+        return flatten(tree, is_leaf)[0]
+    except (SystemError, RecursionError) as error:
+        raise nesting_error(tree, is_leaf, error) from error
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+    """The structure of a pytree: hashable, comparable, printable.
+
+    Example:
+        >>> tree_structure({"a": [1, 2], "b": None})
+        PyTreeDef({'a': [*, *], 'b': None})
+    """
+    try:
+        return flatten(tree, is_leaf)[1]
+    except (SystemError, RecursionError) as error:
+        raise nesting_error(tree, is_leaf, error) from error
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """The pytree of `f(leaf, *others)`, where `tree` is a prefix of each tree in `rest`.
+
+    Raises:
+        ValueError: a tree in `rest` has another structure; the message names the path.
+
+    Example:
+        >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+        {'a': 11, 'b': (22,)}
+    """
+    leaves, treedef = tree_flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten(map(f, leaves))
+    others = [_up_to(treedef, tree, r, is_leaf, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)]
+    return treedef.unflatten(map(f, leaves, *others))
+
+
+def _rest_name(i: int, rest: tuple) -> str:
+    return "the other tree" if len(rest) == 1 else f"rest[{i}]"
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether every leaf is true; True for a tree without leaves.
+
+    Example:
+        >>> tree_all({"a": True, "b": (1, False)})
+        False
+    """
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """`functools.reduce` over the leaves, from the left.
+
+    Raises:
+        TypeError: no leaves and no `initializer`.
+
+    Example:
+        >>> tree_reduce(lambda a, b: a + b, {"a": 1, "b": [2, 3]})
+        6
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is not _UNSPECIFIED:
+        return functools.reduce(function, leaves, initializer)
+    if not leaves:
+        raise TypeError(f"tree_reduce() of a tree without leaves, {tree!r}, needs the argument initializer.")
+    return functools.reduce(function, leaves)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """The leaves combined in a balanced tree of calls, so that the program has logarithmic depth.
+
+    Args:
+        operation: associative; leaves keep their order.
+        identity: the value for a tree without leaves.
+
+    Raises:
+        TypeError: no leaves and no `identity`.
+
+    Example:
+        >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
+        '((ab)(cd))'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if leaves:
+        return _balanced(operation, leaves)
+    if identity is _UNSPECIFIED:
+        raise TypeError(f"tree_reduce_associative() of a tree without leaves, {tree!r}, needs the argument identity.")
+    return identity
+
+
+def _balanced(operation, values: list) -> Any:
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return operation(_balanced(operation, values[:half]), _balanced(operation, values[half:]))
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """A tree of the structure of `full_tree` whose leaves are those of `prefix_tree`, repeated.
+
+    Raises:
+        ValueError: `prefix_tree` is not a prefix of `full_tree`.
+
+    Example:
+        >>> tree_broadcast((0, None), ({"a": 1, "b": 2}, None))
+        ({'a': 0, 'b': 0}, None)
+    """
+    spread = broadcast_prefix(prefix_tree, full_tree, is_leaf)
+    return tree_structure(full_tree, is_leaf).unflatten(spread)
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """A tree of trees turned inside out: structure `outer` of `inner` becomes `inner` of `outer`.
+
+    Args:
+        outer_treedef: structure of the outer levels.
+        inner_treedef: structure of the inner ones; None to take it from the first outer leaf.
+
+    Raises:
+        TypeError: the tree has not that structure.
+
+    Example:
+        >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+        {'a': [1, 3], 'b': [2, 4]}
+    """
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+    if treedef.num_leaves != inner_size * outer_size or treedef != outer_treedef.compose(inner_treedef):
+        raise TypeError(
+            f"tree_transpose: the tree's structure is not outer_treedef with inner_treedef at each leaf.\n"
+            f"  tree:     {treedef}\n  expected: {outer_treedef.compose(inner_treedef)}"
+        )
+    columns = [outer_treedef.unflatten(leaves[i::inner_size]) for i in range(inner_size)]
+    return inner_treedef.unflatten(columns)
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The (key path, leaf) pairs of a pytree, and its structure.
+
+    Args:
+        is_leaf: as in `tree_flatten`; with `is_leaf_takes_path` it is called with (path, node).
+
+    Example:
+        >>> tree_flatten_with_path({"a": [1]})
+        ([((DictKey(key='a'), SequenceKey(idx=0)), 1)], PyTreeDef({'a': [*]}))
+    """
+    predicate = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        predicate = lambda path, node: is_leaf(node)  # noqa: E731
+    try:
+        return flatten_with_path(tree, predicate)
+    except (SystemError, RecursionError) as error:
+        raise nesting_error(tree, None if is_leaf_takes_path else is_leaf, error) from error
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The (key path, leaf) pairs of a pytree.
+
+    Example:
+        >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
+        [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """`tree_map` with a function that takes the key path first.
+
+    Example:
+        >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"w": 1, "b": (2,)})
+        {'b': ("['b'][0] = 2",), 'w': "['w'] = 1"}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
+    plain = None if is_leaf_takes_path else is_leaf
+    others = [_up_to(treedef, tree, r, plain, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)]
+    return treedef.unflatten(map(f, paths, leaves, *others))
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text.
+
+    Args:
+        simple: only the names and indices, without brackets and quotes.
+        separator: put between the keys.
+
+    Example:
+        >>> path = tree_leaves_with_path({"a": [1, {"w": 2}]})[1][0]
+        >>> keystr(path), keystr(path, simple=True, separator="/")
+        ("['a'][1]['w']", 'a/1/w')
+    """
+    if not simple and not separator:
+        return key_string(keys)
+    return separator.join(map(_simple_key if simple else str, keys))
+
+
+def _simple_key(key: Any) -> str:
+    for attribute in ("key", "idx", "name"):
+        value = getattr(key, attribute, None)
+        if value is not None:
+            return str(value)
+    return str(key)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Whether every element is a leaf and none a container.
+
+    Example:
+        >>> all_leaves([1, "two", 3.0]), all_leaves([1, (2,)])
+        (True, False)
+    """
+    if is_leaf is None:
+        return pytree.all_leaves(registry, iterable)
+    elements = list(iterable)
+    leaves = tree_leaves(elements, is_leaf)
+    return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements))
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether values of this type are nodes.
+
+    Example:
+        >>> is_tree_node(dict), is_tree_node(str)
+        (True, False)
+    """
+    return registry.is_node(typ)
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+    """The children of a node and its auxiliary data.
+
+    Raises:
+        ValueError: the value is a leaf.
+
+    Example:
+        >>> flatten_one_level((1, [2, 3]))
+        ((1, [2, 3]), None)
+    """
+    return _one_level(registry.flatten_one_level, tree)
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
+    """The (key, child) pairs of a node and its auxiliary data.
+
+    Raises:
+        ValueError: the value is a leaf.
+
+    Example:
+        >>> flatten_one_level_with_keys({"a": [1]})
+        (((DictKey(key='a'), [1]),), ('a',))
+    """
+    return _one_level(children_with_keys, tree)
+
+
+def _one_level(split, tree):
+    found = split(tree)
+    if found is None:
+        raise ValueError(
+            f"{tree!r} of type {type(tree).__name__} is a leaf: it has no children to flatten. "
+            "Make the type a node with register_pytree_node."
+        )
+    return found
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of a node's children.
+
+    Example:
+        >>> treedef_children(tree_structure((1, [2])))
+        [PyTreeDef(*), PyTreeDef([*])]
+    """
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is that of a leaf, or of a node without children.
+
+    Example:
+        >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure((1,)))
+        (True, False)
+    """
+    return treedef.num_nodes == 1
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of the given structures.
+
+    Example:
+        >>> treedef_tuple([tree_structure(1), tree_structure([2])])
+        PyTreeDef((*, [*]))
+    """
+    return pytree.treedef_tuple(registry, list(treedefs))

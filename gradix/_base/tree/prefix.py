@@ -1,0 +1,186 @@
+"""One pytree as the prefix of another: spreading its leaves, and saying where the two part."""
+
+from functools import lru_cache
+from typing import Any, Callable
+
+from .registry import PyTreeDef, children_with_keys, flatten, key_string
+
+__all__ = ["broadcast_prefix", "equality_errors", "flatten_axes", "prefix_errors"]
+
+
+def _is_none(x) -> bool:
+    return x is None
+
+
+@lru_cache(maxsize=4096)
+def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> tuple[int, ...] | None:
+    """How many leaves of `full` lie below each leaf of `prefix`; None if it is no prefix."""
+    data = prefix.node_data()
+    if data is None:
+        return (full.num_leaves,)
+    prefix_children, children = prefix.children(), full.children()
+    if data != full.node_data() or len(prefix_children) != len(children):
+        return None
+    counts: tuple[int, ...] = ()
+    for below_prefix, below in zip(prefix_children, children):
+        child_counts = _leaf_counts(below_prefix, below)
+        if child_counts is None:
+            return None
+        counts += child_counts
+    return counts
+
+
+def _spread(leaves: list, counts: tuple[int, ...]) -> list:
+    return [leaf for leaf, count in zip(leaves, counts) for _ in range(count)]
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list:
+    """The leaves of `prefix_tree`, each repeated for every leaf of `full_tree` below it.
+
+    Raises:
+        ValueError: `prefix_tree` is not a prefix of `full_tree`; names the path of every difference.
+    """
+    leaves, prefix_def = flatten(prefix_tree, is_leaf)
+    spread = []
+    for leaf, subtree in zip(leaves, _up_to(prefix_def, prefix_tree, full_tree, is_leaf, "prefix_tree", "full_tree")):
+        spread.extend([leaf] * len(flatten(subtree, is_leaf)[0]))
+    return spread
+
+
+def _up_to(prefix_def, prefix_tree, full_tree, is_leaf, prefix_name, full_name) -> list:
+    """The subtrees of `full_tree` at the leaves of `prefix_def`, or an error naming all the places that differ."""
+    try:
+        return prefix_def.flatten_up_to(full_tree)
+    except (ValueError, TypeError) as error:
+        differences = prefix_errors(prefix_tree, full_tree, is_leaf, prefix_name, full_name)
+        if not differences:
+            raise
+        raise _joined(differences, error) from None
+
+
+def _joined(differences: list[ValueError], fallback: Exception) -> ValueError:
+    """One error for several differences."""
+    if len(differences) == 1:
+        return differences[0]
+    return ValueError(f"{len(differences)} differences in structure.\n" + "\n".join(map(str, differences)))
+
+
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any) -> list:
+    """`axis_tree`, a prefix of `treedef` where None is a value ("not mapped"), as one entry for each leaf.
+
+    Args:
+        name: what the axes are, for the error: "vmap in_axes".
+
+    Raises:
+        ValueError: the axes are not a prefix of the value's structure.
+
+    Example:
+        >>> from gradix._base.tree import tree_structure
+        >>> flatten_axes("vmap in_axes", tree_structure(((1, 2), 3)), (0, None))
+        [0, 0, None]
+    """
+    if axis_tree is None or type(axis_tree) is int:
+        return [axis_tree] * treedef.num_leaves
+    axes, axes_def = flatten(axis_tree, _is_none)
+    counts = _leaf_counts(axes_def, treedef)
+    if counts is not None:
+        return _spread(axes, counts)
+    places = treedef.unflatten([_PLACE] * treedef.num_leaves)
+    details = "\n".join(map(str, prefix_errors(axis_tree, places, _is_none, name, "the value")))
+    raise ValueError(
+        f"{name} must be a tree prefix of the value it describes: one entry for the whole value, or a tree that "
+        f"stops early.\n{details}\n  {name}: {axis_tree!r}\n  the value's structure: {treedef}"
+    )
+
+
+class _Place:
+    """Stands for a leaf where only the structure is known."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "*"
+
+
+_PLACE = _Place()
+
+
+def prefix_errors(
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    prefix_name: str = "prefix_tree",
+    full_name: str = "full_tree",
+) -> list[ValueError]:
+    """An error for each place where `prefix_tree` stops being a prefix of `full_tree`."""
+    return [
+        ValueError(f"{_sentence(path, one, two, why, prefix_name, full_name)}")
+        for path, one, two, why in _differences((), prefix_tree, full_tree, is_leaf, True)
+    ]
+
+
+def equality_errors(tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple]:
+    """(path, description in tree1, description in tree2, what differs) for each place where structures differ."""
+    return [
+        (path, _describe(one), _describe(two), why) for path, one, two, why in _differences((), tree1, tree2, is_leaf, False)
+    ]
+
+
+def _differences(path: tuple, one: Any, two: Any, is_leaf, prefix: bool) -> list[tuple]:
+    """(path, node, node, kind) of the outermost places that differ; with `prefix` a leaf of `one` fits anything."""
+    node_one = None if is_leaf is not None and is_leaf(one) else children_with_keys(one)
+    if node_one is None and prefix:
+        return []
+    node_two = None if not prefix and is_leaf is not None and is_leaf(two) else children_with_keys(two)
+    if node_one is None and node_two is None:
+        return []
+    if node_one is None or node_two is None or type(one) is not type(two):
+        return [(path, one, two, "type")]
+    (pairs_one, aux_one), (pairs_two, aux_two) = node_one, node_two
+    if isinstance(one, dict) and {key for key in one} != {key for key in two}:
+        return [(path, one, two, "keys")]
+    if len(pairs_one) != len(pairs_two):
+        return [(path, one, two, "length")]
+    if aux_one != aux_two:
+        return [(path, one, two, "data")]
+    found = []
+    for (key, child_one), (_, child_two) in zip(pairs_one, pairs_two):
+        found += _differences((*path, key), child_one, child_two, is_leaf, prefix)
+    return found
+
+
+def _sentence(path, one, two, why, name_one, name_two) -> str:
+    """Where, and what each tree has there."""
+    place = key_string(path)
+    header = f"pytree structure error at {name_one}{place}: "
+    if why == "type":
+        return f"{header}different types: {_describe(one)} in {name_one}, {_describe(two)} in {name_two}."
+    if why == "keys":
+        return f"{header}different keys: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip("; ") + "."
+    if why == "length":
+        lengths = [len(children_with_keys(node)[0]) for node in (one, two)]
+        return (
+            f"{header}different lengths of {type(one).__name__}: {lengths[0]} in {name_one}, {lengths[1]} in {name_two}."
+        )
+    data = [children_with_keys(node)[1] for node in (one, two)]
+    return (
+        f"{header}different pytree metadata of {type(one).__name__}: "
+        f"{data[0]!r} in {name_one}, {data[1]!r} in {name_two}."
+    )
+
+
+def _keys(one, two, name) -> str:
+    only = [key for key in one if key not in two]
+    return f"only in {name}: {', '.join(map(repr, only))}; " if only else ""
+
+
+def _describe(node: Any) -> str:
+    """A node by its type and size, a leaf by its type."""
+    if node is None:
+        return "None"
+    if isinstance(node, _Place):
+        return "a leaf (*)"
+    one_level = children_with_keys(node)
+    if one_level is None:
+        return f"a leaf of type {type(node).__name__}"
+    return f"{type(node).__name__} with {len(one_level[0])} child{'ren' * (len(one_level[0]) != 1)}"
