@@ -347,7 +347,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
 
     Example:
         >>> flatten_one_level_with_keys({"a": [1]})
-        (((DictKey(key='a'), [1]),), ('a',))
+        ([(DictKey(key='a'), [1])], ('a',))
     """
     return _one_level(children_with_keys, tree)
 

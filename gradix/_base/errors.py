@@ -1,0 +1,161 @@
+"""The exceptions of tracing: what happened, where, what the value depends on, and what to write instead."""
+
+from . import source
+from .tree.registry import JaxRuntimeError
+
+# fmt: off
+__all__ = [
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "TracerArrayConversionError",
+    "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+]
+# fmt: on
+
+
+def _type_of(tracer) -> str:
+    """The tracer's type as `int32[4]`."""
+    aval = getattr(tracer, "aval", None)
+    short = getattr(aval, "str_short", None)
+    return (short() if short is not None else str(aval)).lstrip("~")
+
+
+def _where(tracer) -> str:
+    """Two lines: the place in the user's program, and what the tracer depends on."""
+    text = f"\n  where:   {source.current()}"
+    describe = getattr(tracer, "_origin", None)
+    origin = describe() if describe is not None else ""
+    return f"{text}\n  traced:  {origin}" if origin else text
+
+
+def _instead(advice: str) -> str:
+    return "\n  instead: " + advice.replace("\n", "\n           ")
+
+
+class JAXTypeError(TypeError):
+    """Base of the errors that come of using a traced array, or a key, where its type does not allow it."""
+
+    def __init__(self, message: str):
+        super().__init__(message)
+
+
+class JAXIndexError(IndexError):
+    """Base of the errors that come of indexing with a traced array."""
+
+    def __init__(self, message: str):
+        super().__init__(message)
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A traced array was used where its value is needed while the program is being traced.
+
+    Args:
+        tracer: the traced array.
+        context: what needed the value.
+    """
+
+    def __init__(self, tracer, context: str = ""):
+        super().__init__(
+            f"Abstract tracer value encountered where concrete value is expected: traced array with shape "
+            f"{_type_of(tracer)}.{' ' if context else ''}{context}{_where(tracer)}"
+            + _instead(
+                "pass the argument the value depends on as static (static_argnums or static_argnames of jit),\n"
+                "or compute with array functions whose result has a shape known beforehand."
+            )
+        )
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced array was used as a truth value: in `if`, `while`, `and`, `or`, `not`, `assert` or `bool()`."""
+
+    def __init__(self, tracer):
+        JAXTypeError.__init__(
+            self,
+            f"Attempted boolean conversion of traced array with shape {_type_of(tracer)}. "
+            f"Its value is not known while the program is traced, so Python cannot choose a branch.{_where(tracer)}"
+            + _instead(
+                "jnp.where(condition, x, y) to select, lax.cond to run one of two functions, lax.while_loop to loop;\n"
+                "& | ~ for and, or, not; or make the argument static (static_argnums of jit)."
+            ),
+        )
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced array was handed to NumPy or to other code that needs its numbers."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
+            f"{_type_of(tracer)}.{_where(tracer)}"
+            + _instead(
+                "the function of the same name in jnp for one of NumPy; jnp.asarray(table)[i] to index a NumPy array;\n"
+                "jax.pure_callback to call code that works on numbers only."
+            )
+        )
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced array was used as a Python integer: to index a list, as a length, in `range`."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            f"The __index__() method was called on traced array with shape {_type_of(tracer)}. "
+            f"Lists, ranges and shapes need an int that is known while the program is traced.{_where(tracer)}"
+            + _instead(
+                "jnp.asarray(sequence)[i] to index; lax.fori_loop for a loop over range(n);\n"
+                "or make the argument static (static_argnums of jit)."
+            )
+        )
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced boolean mask was used as an index, so the size of the result is not known."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            f"Array boolean indices must be concrete; got ShapedArray({_type_of(tracer)}). "
+            f"The size of the result would depend on the mask's values.{_where(tracer)}"
+            + _instead(
+                "jnp.where(mask, x, fill) keeps the shape; jnp.sum(x, where=mask) and its like reduce under a mask;\n"
+                "x[jnp.nonzero(mask, size=n, fill_value=0)] has a size given beforehand."
+            )
+        )
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced array was used after the function it was traced in had returned.
+
+    Args:
+        msg: the message, or the leaked tracer.
+        use: what the tracer was used for, if `msg` is a tracer.
+    """
+
+    def __init__(self, msg, use: str = ""):
+        super().__init__(msg if isinstance(msg, str) else _leak_message(msg, use))
+
+
+def _leak_message(tracer, use: str) -> str:
+    detail = f": {use}" if use else ""
+    return (
+        f"Encountered an unexpected tracer: an intermediate value of type {_type_of(tracer)} has escaped the function "
+        f"it was traced in{detail}.{_where(tracer)}"
+        + _instead(
+            "return the value from the function, rather than store it in a global, an attribute or a list;\n"
+            "values from outside come in as arguments. jax.checking_leaks() finds the place where it escapes."
+        )
+    )
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was consumed twice. Checked where the option `jax_debug_key_reuse` is set."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is not well typed."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A question about symbolic dimensions has no one answer for all their values."""
+
+
+class RetraceError(RuntimeError):
+    """A function with `max_traces` was traced more often. The message names what differs from the traces before."""
