@@ -1,0 +1,335 @@
+"""Dtypes as operations use them: canonical widths, weak types, promotion, limits and the type hierarchy."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gradix._base.config import is_x64, numpy_dtype_promotion
+from gradix._core.promotion import (
+    STRICT as STRICT,
+    TypePromotionError as TypePromotionError,
+    default_dtype as default_dtype,
+    promote_all,
+    promote_nodes,
+    promote_pair as promote_pair,
+)
+from gradix._core.scalar_types import (
+    BITWISE as BITWISE,
+    BOOL as BOOL,
+    COMPLEX as COMPLEX,
+    FLOAT as FLOAT,
+    INEXACT as INEXACT,
+    INTEGER as INTEGER,
+    KEY as KEY,
+    NARROW_FLOAT as NARROW_FLOAT,
+    NARROW_INTEGER as NARROW_INTEGER,
+    NUMERIC as NUMERIC,
+    ORDERED as ORDERED,
+    SIGNED as SIGNED,
+    SUPPORTED as SUPPORTED,
+    UNSIGNED as UNSIGNED,
+    ExtendedDType as ExtendedDType,
+    KeyType as KeyType,
+    as_dtype as as_dtype,
+    dtype_name as dtype_name,
+    extended as extended,
+    float0 as float0,
+    is_bool as is_bool,
+    is_complex as is_complex,
+    is_extended as is_extended,
+    is_float as is_float,
+    is_inexact as is_inexact,
+    is_integer as is_integer,
+    is_numeric as is_numeric,
+    is_signed as is_signed,
+    is_unsigned as is_unsigned,
+    itemsize_bits as itemsize_bits,
+    physical_dtype as physical_dtype,
+    prng_key as prng_key,
+    short_name as short_name,
+)
+
+bfloat16 = ml_dtypes.bfloat16
+
+# ---------------------------------------------------------------- canonical width
+_NARROWED = {np.dtype(a): np.dtype(b) for a, b in (("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"),
+                                                   ("complex128", "complex64"))}
+# Indexed by is_x64(): whatever names a supported dtype -> that dtype at its canonical width.
+_CANONICAL: tuple[dict, dict] = tuple(
+    {x: d if x64 else _NARROWED.get(d, d) for e in SUPPORTED
+     for x, d in ((e, e), (e.name, e), (e.type, e), *(((t, e) for t in (bool, int, float, complex) if np.dtype(t) == e)))}
+    for x64 in (False, True))
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
+    """The dtype arrays get when `dtype` is asked for: 64-bit types become 32-bit ones unless x64 is enabled.
+
+    Raises:
+        TypeError: when `dtype` names no dtype.
+        ValueError: for an extended dtype, unless allowed.
+
+    Example:
+        >>> canonicalize_dtype("bfloat16")
+        dtype(bfloat16)
+    """
+    try:
+        return _CANONICAL[is_x64()][dtype]
+    except (KeyError, TypeError):
+        d = as_dtype(dtype)
+    if isinstance(d, ExtendedDType):
+        if allow_extended_dtype:
+            return d
+        raise ValueError(f"canonicalize_dtype met the extended dtype {d}, which has no NumPy form; "
+                         "pass allow_extended_dtype=True to keep it.")
+    return d if is_x64() else _NARROWED.get(d, d)
+
+
+def truncation_warning(requested, name: str | None = None) -> str:
+    """What to tell a user who asked for a 64-bit dtype while x64 is off."""
+    where = f" requested in {name}" if name else ""
+    return (f"Explicitly requested dtype {requested}{where} is not available, and will be truncated to dtype "
+            f"{_NARROWED.get(requested, requested)}. Enable 64-bit types with "
+            "gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the environment or "
+            "`with gradix.enable_x64():`, or ask for the 32-bit dtype.")
+
+
+def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
+    """The canonical dtype of a user's `dtype=` argument of function `name`; warns where it narrows.
+
+    Python's `int`, `float` and `complex`, and None, mean the default width and never warn.
+
+    Raises:
+        TypeError: when `dtype` names no dtype, or one no array can have.
+    """
+    if dtype is None or dtype is float or dtype is int or dtype is complex:
+        return canonicalize_dtype(dtype)
+    d = as_dtype(dtype)
+    if d not in SUPPORTED:
+        if isinstance(d, ExtendedDType) or d == float0:
+            return d
+        raise TypeError(f"Gradix arrays hold numbers and booleans, got dtype {dtype!r}{' in ' + name if name else ''}. "
+                        "Use one of " + ", ".join(sorted(t.name for t in SUPPORTED)) + ".")
+    if d in _NARROWED and not is_x64():
+        warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
+        return _NARROWED[d]
+    return d
+
+
+# ---------------------------------------------------------------- values: dtype and weakness
+_PYTHON_SCALARS = (bool, int, float, complex)
+_WEAK_TYPES = frozenset((int, float, complex))
+
+
+def python_scalar_dtype(t: type) -> np.dtype:
+    """The dtype of Python's bool, int, float or complex: int32, or int64 with x64 on, and so on."""
+    return default_dtype(t, is_x64())
+
+
+def scalar_type(t: type) -> tuple[np.dtype, bool]:
+    """Dtype and weakness of a Python scalar type; bool is never weak."""
+    return default_dtype(t, is_x64()), t is not bool
+
+
+def check_python_int(x: int, dtype) -> None:
+    """Raise OverflowError when a Python int does not fit an integer dtype."""
+    low, high = _int_range(dtype)
+    if not low <= x <= high:
+        wider = "" if itemsize_bits(dtype) == 64 else " (or enable x64, or make it a float or a wider dtype)"
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}, which holds {low} to {high}{wider}.")
+
+
+_ranges: dict[Any, tuple[int, int]] = {}
+
+
+def _int_range(dtype) -> tuple[int, int]:
+    if dtype not in _ranges:
+        info = iinfo(dtype)
+        _ranges[dtype] = int(info.min), int(info.max)
+    return _ranges[dtype]
+
+
+def dtype_of(x: Any):
+    """The dtype an array made from value `x` has: of an array, tracer, aval, NumPy value or Python number.
+
+    Raises:
+        TypeError: for lists and everything else that is no array.
+    """
+    t = type(x)
+    if t in _WEAK_TYPES or t is bool:
+        return default_dtype(t, is_x64())
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        aval = getattr(x, "aval", None)
+        if aval is not None:
+            return aval.dtype
+        for scalar in _PYTHON_SCALARS:
+            if isinstance(x, scalar):
+                return default_dtype(scalar, is_x64())
+        raise TypeError(f"Cannot determine dtype of {x!r}: it is no array and no number. "
+                        "Convert it first, for example with gradix.numpy.asarray(x).")
+    if isinstance(x, (np.ndarray, np.generic)):
+        return canonicalize_dtype(dtype) if dtype != float0 else float0
+    return dtype
+
+
+def is_weakly_typed(x: Any) -> bool:
+    """Whether `x` takes the other operand's width: Python int, float and complex, and arrays made from them."""
+    t = type(x)
+    if t in _WEAK_TYPES:
+        return True
+    if isinstance(x, (np.ndarray, np.generic)):
+        return False
+    aval = getattr(x, "aval", x)
+    return bool(getattr(aval, "weak_type", False))
+
+
+# ---------------------------------------------------------------- promotion
+def promotion_mode() -> int:
+    """The last argument of `promote_pair` under the present configuration."""
+    return is_x64() + (STRICT if numpy_dtype_promotion() == "strict" else 0)
+
+
+def promote_types(a: Any, b: Any, weak: bool = False):
+    """The dtype two dtypes promote to; Python's int, float and complex stand for weak operands.
+
+    Args:
+        a: a dtype, its name, or a scalar type.
+        b: the same.
+        weak: answer `(dtype, weak_type)`.
+
+    Raises:
+        TypePromotionError: when no implicit conversion joins them.
+
+    Example:
+        >>> promote_types("int8", "uint8"), promote_types("bfloat16", float)
+        (dtype('int16'), dtype(bfloat16))
+    """
+    na, nb = (x if x in _WEAK_TYPES else as_dtype(x) for x in (a, b))
+    for node in (na, nb):
+        if isinstance(node, ExtendedDType):
+            raise TypeError(f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so nothing to "
+                            "promote to.")
+    dtype = promote_nodes(na, nb, promotion_mode())
+    if not weak:
+        return dtype
+    return dtype, na in _WEAK_TYPES and nb in _WEAK_TYPES
+
+
+def _operand(x: Any) -> tuple[Any, bool]:
+    """(dtype, weak) of a value, an aval, a dtype or something that names one."""
+    if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):
+        return canonicalize_dtype(x, allow_extended_dtype=True), x in _WEAK_TYPES
+    return dtype_of(x), is_weakly_typed(x)
+
+
+def promote(*avals_or_dtypes: Any) -> tuple[Any, bool]:
+    """Dtype and weakness of an operation on these values, avals or dtypes."""
+    return promote_all([_operand(x) for x in avals_or_dtypes], promotion_mode())
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False):
+    """The dtype an operation on these arrays, numbers and dtypes has.
+
+    Args:
+        *args: arrays, Python numbers, dtypes, dtype names or scalar types.
+        return_weak_type_flag: answer `(dtype, weak_type)`.
+
+    Raises:
+        TypePromotionError: when no implicit conversion joins them.
+
+    Example:
+        >>> result_type(np.int8(1), 2.0), result_type(np.float16(1), 2.0)
+        (dtype('float32'), dtype('float16'))
+    """
+    if not args:
+        raise ValueError("result_type: at least one array or dtype is required.")
+    dtype, weak = promote(*args)
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's scalar type for a value or dtype: int for int8, float for bfloat16.
+
+    Example:
+        >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
+        (<class 'int'>, <class 'float'>)
+    """
+    dtype = as_dtype(x) if isinstance(x, (type, str, np.dtype)) else dtype_of(x)
+    for kind, members in ((bool, BOOL), (int, INTEGER), (float, FLOAT), (complex, COMPLEX)):
+        if dtype in members:
+            return kind
+    raise TypeError(f"Invalid scalar value {x!r}: its dtype {dtype} is neither boolean, integer, floating nor complex.")
+
+
+# ---------------------------------------------------------------- the nearest dtype of a kind
+_REAL_TO_COMPLEX = {np.dtype("float64"): np.dtype("complex128")}
+_COMPLEX_TO_REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
+_INT_TO_FLOAT = {d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE}
+
+
+def to_inexact_dtype(dtype):
+    """Where functions with real values send a dtype: integers of 64 bits to float64, others to float32.
+
+    Example:
+        >>> to_inexact_dtype(np.dtype("int8")), to_inexact_dtype(np.dtype("float16"))
+        (dtype('float32'), dtype('float16'))
+    """
+    return dtype if dtype in INEXACT else canonicalize_dtype(_INT_TO_FLOAT[dtype])
+
+
+def to_numeric_dtype(dtype):
+    """Booleans become the default integer; every other dtype stays."""
+    return python_scalar_dtype(int) if dtype in BOOL else dtype
+
+
+def to_floating_dtype(dtype):
+    """The real inexact dtype of a dtype: float32 for complex64 and int8."""
+    return _COMPLEX_TO_REAL.get(dtype) or to_inexact_dtype(dtype)
+
+
+def to_complex_dtype(dtype):
+    """The complex dtype that holds a dtype's values: complex128 for 64-bit ones, else complex64."""
+    return dtype if dtype in COMPLEX else _REAL_TO_COMPLEX.get(to_inexact_dtype(dtype), np.dtype("complex64"))
+
+
+def real_dtype(dtype):
+    """The dtype of the real part: float32 for complex64, real dtypes as they are."""
+    return _COMPLEX_TO_REAL.get(dtype, dtype)
+
+
+# ---------------------------------------------------------------- hierarchy and limits
+_ABSTRACT = {np.number: NUMERIC, np.integer: INTEGER, np.signedinteger: SIGNED, np.unsignedinteger: UNSIGNED,
+             np.inexact: INEXACT, np.floating: FLOAT, np.complexfloating: COMPLEX}
+
+
+def _is_abstract(t: Any) -> bool:
+    return isinstance(t, type) and issubclass(t, np.generic) and (
+        t in _ABSTRACT or t in (np.generic, np.flexible, np.character) or issubclass(t, extended))
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype `a` is `b`, or lies under it in NumPy's hierarchy of abstract types.
+
+    The small floats and integers lie where they belong, and keys under `prng_key` and `extended`.
+
+    Example:
+        >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.signedinteger)
+        (True, True)
+    """
+    if _is_abstract(a):
+        return issubclass(a, b) if _is_abstract(b) else False
+    dtype = as_dtype(a)
+    if not _is_abstract(b):
+        return dtype == as_dtype(b)
+    if isinstance(dtype, ExtendedDType):
+        return issubclass(dtype.type, b)
+    if b in _ABSTRACT:
+        return dtype in _ABSTRACT[b] or (dtype not in SUPPORTED and issubclass(dtype.type, b))
+    return issubclass(dtype.type, b)
+
+
+iinfo = ml_dtypes.iinfo
+finfo = ml_dtypes.finfo

@@ -1,0 +1,140 @@
+"""Which dtype two operands meet in: JAX's promotion lattice over dtypes and weak Python scalars.
+
+A node is a dtype or, for weakly typed operands, `int`, `float` or `complex`. Promotion is the least upper bound.
+The lattice is the one documented in JAX's type promotion design note (JEP 9407).
+"""
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradix._core.scalar_types import (BOOL, COMPLEX, FLOAT, INTEGER, NARROW_FLOAT, NARROW_INTEGER, SUPPORTED,
+                                       as_dtype, dtype_name)
+
+# The mode of a promotion: is_x64() (False or True), plus STRICT under numpy_dtype_promotion="strict".
+STRICT = 2
+
+# A set, not a tuple: NumPy says dtype("int64") == int, and only the hash tells them apart.
+_WEAK = frozenset((int, float, complex))
+_DEFAULT = {int: (np.dtype("int32"), np.dtype("int64")), float: (np.dtype("float32"), np.dtype("float64")),
+            complex: (np.dtype("complex64"), np.dtype("complex128"))}
+
+
+class TypePromotionError(ValueError):
+    """Operands have dtypes that no implicit conversion joins; cast one of them with `astype`."""
+
+
+def _edges(mode: int) -> dict[Any, tuple]:
+    """Each node's direct successors."""
+    if mode >= STRICT:
+        return {int: (*INTEGER, float), float: (*FLOAT, complex), complex: tuple(COMPLEX)}
+    named = {
+        "uint8": "int16 uint16", "uint16": "int32 uint32", "uint32": "int64 uint64" if mode else "int32 uint64",
+        "int8": "int16", "int16": "int32", "int32": "int64", "bfloat16": "float32", "float16": "float32",
+        "float32": "float64 complex64", "float64": "complex128", "complex64": "complex128"}
+    edges: dict[Any, tuple] = {np.dtype(as_dtype(a)): tuple(map(as_dtype, b.split())) for a, b in named.items()}
+    edges[np.dtype("uint64")] = edges[np.dtype("int64")] = (float,)
+    edges[np.dtype("bool")] = (int,)
+    edges[int] = (np.dtype("uint8"), np.dtype("int8"), *NARROW_INTEGER)
+    edges[float] = (as_dtype("bfloat16"), np.dtype("float16"), complex, *NARROW_FLOAT)
+    edges[complex] = (np.dtype("complex64"),)
+    return edges
+
+
+@cache
+def _uppers(mode: int) -> dict[Any, frozenset]:
+    """Each node's upper bounds, itself included."""
+    edges = _edges(mode)
+
+    @cache
+    def above(node) -> frozenset:
+        return frozenset({node}).union(*map(above, edges.get(node, ())))
+
+    return {node: above(node) for node in (*SUPPORTED, *_WEAK)}
+
+
+def _join(nodes: frozenset, mode: int) -> Any:
+    """The least upper bound of some nodes."""
+    uppers = _uppers(mode)
+    bad = [n for n in nodes if n not in uppers]
+    if bad:
+        raise ValueError(f"dtype={bad[0]} is not a valid dtype for type promotion, and it met "
+                         f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart.")
+    common = frozenset.intersection(*(uppers[n] for n in nodes))
+    for node in common:
+        if len(uppers[node]) == len(common):
+            return node
+    raise TypePromotionError(_no_path(nodes, mode))
+
+
+def _names(nodes) -> str:
+    return ", ".join(sorted(f"Python {n.__name__}" if n in _WEAK else dtype_name(n) for n in nodes))
+
+
+def _no_path(nodes: frozenset, mode: int) -> str:
+    text = f"Input dtypes ({_names(nodes)}) have no available implicit dtype promotion path"
+    if mode >= STRICT:
+        return text + (" under numpy_dtype_promotion='strict'. Cast the inputs to the dtype you want with x.astype(...), "
+                       "or set numpy_dtype_promotion='standard'.")
+    if nodes & NARROW_INTEGER:
+        return text + (": 2-bit and 4-bit integers are never promoted by themselves. Cast explicitly, "
+                       "for example x.astype('int32').")
+    return text + ": 8-bit floats are never promoted by themselves. Cast explicitly, for example x.astype('float32')."
+
+
+def _node(dtype, weak: bool) -> Any:
+    if not weak or dtype in BOOL:
+        return dtype
+    return int if dtype in INTEGER else complex if dtype in COMPLEX else float
+
+
+def _bound(operands: frozenset, mode: int) -> tuple[Any, bool]:
+    """Dtype and weakness of the bound of (dtype, weak) pairs."""
+    if len(operands) == 1:
+        return next(iter(operands))
+    if all(weak for _, weak in operands) and mode < STRICT:
+        # Weak operands meet at the width they have: weak float16 and weak int32 stay weak float16.
+        node, weak = _join(frozenset(d for d, _ in operands), mode), True
+    else:
+        node = _join(frozenset(_node(d, w) for d, w in operands), mode)
+        weak = node in _WEAK
+    return (_DEFAULT[node][mode & 1] if node in _WEAK else node), weak
+
+
+_pairs: dict[tuple, tuple[Any, bool]] = {}
+
+
+def promote_pair(dtype_a, weak_a: bool, dtype_b, weak_b: bool, x64: int) -> tuple[Any, bool]:
+    """Dtype and weakness of a binary operation; `x64` is is_x64(), plus STRICT in strict mode.
+
+    Example:
+        >>> promote_pair(np.dtype("int8"), False, np.dtype("float32"), True, False)
+        (dtype('float32'), True)
+    """
+    if dtype_a is dtype_b and weak_a == weak_b:
+        return dtype_a, weak_a
+    try:
+        return _pairs[dtype_a, weak_a, dtype_b, weak_b, x64]
+    except KeyError:
+        pair = frozenset({(dtype_a, bool(weak_a)), (dtype_b, bool(weak_b))})
+        return _pairs.setdefault((dtype_a, weak_a, dtype_b, weak_b, x64), _bound(pair, int(x64)))
+
+
+def promote_all(operands, mode: int) -> tuple[Any, bool]:
+    """Dtype and weakness of an operation on any number of (dtype, weak) pairs."""
+    if len(operands) == 2:
+        return promote_pair(*operands[0], *operands[1], mode)
+    return _bound(frozenset(operands), mode)
+
+
+def promote_nodes(a, b, mode: int) -> np.dtype:
+    """The join of two dtypes or Python scalar types, at 64 bits where the join is a weak kind."""
+    node = _join(frozenset({a, b}), mode)
+    return _DEFAULT[node][1] if node in _WEAK else node
+
+
+def default_dtype(kind: type, x64: bool) -> np.dtype:
+    """The dtype of a Python scalar type: int32 or int64 for int, bool for bool."""
+    return np.dtype("bool") if kind is bool else _DEFAULT[kind][bool(x64)]

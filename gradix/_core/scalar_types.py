@@ -1,0 +1,214 @@
+"""The element types arrays may have: NumPy's, the small floats and integers of ml_dtypes, and random keys."""
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+_INTEGERS = ("int2", "int4", "int8", "int16", "int32", "int64")
+_SMALL_FLOATS = ("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+                 "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+_FLOATS = (*_SMALL_FLOATS, "bfloat16", "float16", "float32", "float64")
+_COMPLEXES = ("complex64", "complex128")
+
+
+def _named(names: tuple[str, ...]) -> frozenset[np.dtype]:
+    return frozenset(np.dtype(getattr(ml_dtypes, n, n)) for n in names)
+
+
+SIGNED = _named(_INTEGERS)
+UNSIGNED = _named(tuple("u" + n for n in _INTEGERS))
+INTEGER = SIGNED | UNSIGNED
+NARROW_INTEGER = _named(("int2", "int4", "uint2", "uint4"))
+NARROW_FLOAT = _named(_SMALL_FLOATS)
+FLOAT = _named(_FLOATS)
+COMPLEX = _named(_COMPLEXES)
+INEXACT = FLOAT | COMPLEX
+NUMERIC = INTEGER | INEXACT
+BOOL = _named(("bool",))
+ORDERED = BOOL | INTEGER | FLOAT
+BITWISE = BOOL | INTEGER
+SUPPORTED = BOOL | NUMERIC
+
+float0 = np.dtype([("float0", "V", 0)])
+
+
+class extended(np.generic):
+    """Scalar type of every extended dtype: element types NumPy has no word for."""
+
+
+class prng_key(extended):
+    """Scalar type of random keys."""
+
+
+class ExtendedDType:
+    """An element type NumPy cannot name; `physical` is the NumPy dtype that stores one element."""
+
+    __slots__ = ("name", "itemsize", "type", "physical")
+    kind = "V"
+    names = None
+
+    def __init__(self, name: str, type: type, physical: np.dtype):
+        self.name, self.type, self.physical = name, type, physical
+        self.itemsize = physical.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class KeyType(ExtendedDType):
+    """The dtype of random keys of one generator, `key<fry>` for threefry: one key is one uint64.
+
+    Example:
+        >>> KeyType("fry")
+        key<fry>
+        >>> KeyType("fry") is KeyType("fry")
+        True
+    """
+
+    __slots__ = ("_impl",)
+    _made: dict[str, KeyType] = {}
+
+    def __new__(cls, impl: str):
+        return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
+
+    def __init__(self, impl: str):
+        super().__init__(f"key<{impl}>", prng_key, np.dtype("uint64"))
+        self._impl = impl
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is KeyType and self._impl == other._impl)
+
+    def __hash__(self) -> int:
+        return hash(("key", self._impl))
+
+    def __reduce__(self):
+        return KeyType, (self._impl,)
+
+
+KEY = KeyType("fry")
+
+# Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's types.
+_TABLE: dict[Any, Any] = {None: np.dtype("float64"), bool: np.dtype("bool"), int: np.dtype("int64"),
+                          float: np.dtype("float64"), complex: np.dtype("complex128"), float0: float0,
+                          "float": np.dtype("float64"), "int": np.dtype("int64"), "complex": np.dtype("complex128")}
+for _d in SUPPORTED:
+    _TABLE[_d] = _TABLE[_d.name] = _TABLE[_d.type] = _d
+
+
+def as_dtype(x: Any):
+    """The dtype a name, type, scalar type or dtype stands for, in native byte order, not narrowed.
+
+    Raises:
+        TypeError: when `x` names no dtype.
+
+    Example:
+        >>> as_dtype("bfloat16"), as_dtype(float)
+        (dtype(bfloat16), dtype('float64'))
+    """
+    try:
+        return _TABLE[x]
+    except (KeyError, TypeError):
+        pass
+    if isinstance(x, ExtendedDType):
+        return x
+    inner = getattr(x, "dtype", None)
+    if isinstance(inner, (np.dtype, ExtendedDType)) and not isinstance(x, np.dtype):
+        return as_dtype(inner)
+    try:
+        dtype = np.dtype(x)
+    except TypeError:
+        raise TypeError(f"data type {x!r} not understood. Name a dtype ('float32', 'int8', 'bfloat16', ...), a NumPy "
+                        "or Python scalar type, or pass array.dtype.") from None
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    return _TABLE.get(dtype, dtype)
+
+
+def physical_dtype(dtype) -> np.dtype:
+    """The NumPy dtype elements are stored in: uint64 for keys, the dtype itself otherwise."""
+    return dtype.physical if isinstance(dtype, ExtendedDType) else dtype
+
+
+def is_extended(dtype) -> bool:
+    return isinstance(dtype, ExtendedDType)
+
+
+def is_bool(dtype) -> bool:
+    return dtype in BOOL
+
+
+def is_integer(dtype) -> bool:
+    return dtype in INTEGER
+
+
+def is_signed(dtype) -> bool:
+    return dtype in SIGNED
+
+
+def is_unsigned(dtype) -> bool:
+    return dtype in UNSIGNED
+
+
+def is_float(dtype) -> bool:
+    return dtype in FLOAT
+
+
+def is_complex(dtype) -> bool:
+    return dtype in COMPLEX
+
+
+def is_inexact(dtype) -> bool:
+    return dtype in INEXACT
+
+
+def is_numeric(dtype) -> bool:
+    return dtype in NUMERIC
+
+
+_BITS = {d: int(d.name.removeprefix("u").removeprefix("int")) for d in NARROW_INTEGER} | {
+    np.dtype(ml_dtypes.float4_e2m1fn): 4}
+
+
+def itemsize_bits(dtype) -> int:
+    """Bits one element takes, 4 for int4, 8 for bool.
+
+    Example:
+        >>> itemsize_bits("int4"), itemsize_bits("float32")
+        (4, 32)
+    """
+    if dtype is None:
+        raise ValueError("dtype cannot be None: name one, for example itemsize_bits('float32').")
+    d = as_dtype(dtype)
+    if isinstance(d, ExtendedDType):
+        raise ValueError(f"unexpected input: dtype={d} has no size in bits of its own; its keys are stored as "
+                         f"{d.physical}, so use itemsize_bits({d.physical.name!r}).")
+    return _BITS.get(d) or d.itemsize * 8
+
+
+_SHORT = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
+_short_names: dict[Any, str] = {float0: "float0"}
+
+
+def dtype_name(dtype) -> str:
+    """The full name of a dtype: float32, key<fry>, float0."""
+    return "float0" if dtype == float0 else dtype.name
+
+
+def short_name(dtype) -> str:
+    """A dtype as jaxprs print it.
+
+    Example:
+        >>> [short_name(as_dtype(d)) for d in ("float32", "bfloat16", "uint8", "float8_e4m3fn", "bool")]
+        ['f32', 'bf16', 'u8', 'f8_e4m3fn', 'bool']
+    """
+    name = _short_names.get(dtype)
+    if name is None:
+        name = dtype.name
+        for long, short in _SHORT.items():
+            if name.startswith(long):
+                name = short + name[len(long):]
+                break
+        _short_names[dtype] = name
+    return name

@@ -1,0 +1,21 @@
+"""Dtypes: promotion, canonical widths, limits and the extended types.
+
+Example:
+    >>> from gradix import dtypes
+    >>> dtypes.issubdtype("bfloat16", np.floating)
+    True
+"""
+from gradix._core.dtypes import (
+    TypePromotionError as TypePromotionError,
+    bfloat16 as bfloat16,
+    canonicalize_dtype as canonicalize_dtype,
+    extended as extended,
+    finfo as finfo,
+    float0 as float0,
+    iinfo as iinfo,
+    issubdtype as issubdtype,
+    itemsize_bits as itemsize_bits,
+    prng_key as prng_key,
+    result_type as result_type,
+    scalar_type_of as scalar_type_of,
+)
