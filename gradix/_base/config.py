@@ -1,0 +1,324 @@
+"""Configuration: process-wide options, thread-local overrides, and the part of it that changes what a trace means."""
+
+import contextlib
+import functools
+import os
+import threading
+from typing import Any, Callable, Iterator
+
+from . import options
+
+__all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", *options.CONTEXT_MANAGERS] + [
+    "checking_leaks", "disable_jit", "transfer_guard",
+]  # fmt: skip
+
+_UNSET = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
+_TRUE, _FALSE = ("y", "yes", "t", "true", "on", "1"), ("n", "no", "f", "false", "off", "0", "")
+
+
+class TraceContext(tuple):
+    """The values of the options a trace depends on. Interned, so it is compared and hashed by identity."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+
+
+class _State(threading.local):
+    """Class attributes hold the process-wide values; a thread's own attributes, its overrides, hide them."""
+
+    context = TraceContext()
+
+
+state = _State()
+_checks: dict[str, Callable[[Any], Any]] = {}
+_hooks: dict[str, list[Callable[[Any], None]]] = {}
+_traced: list[str] = []
+_contexts: dict[tuple, TraceContext] = {}
+_overriding: dict[int, dict] = {}  # thread id -> the overrides of a thread that has some
+_lock = threading.RLock()
+
+
+def is_x64() -> bool:
+    """Whether 64-bit types are enabled in this thread."""
+    return state.jax_enable_x64
+
+
+def trace_context() -> TraceContext:
+    """What jit caches must hold in their keys, beside the arguments: the options that change a trace's meaning."""
+    return state.context
+
+
+def define(name: str, default: Any, values: Any = None, *, traced: bool = False) -> None:
+    """Add an option.
+
+    Args:
+        name: starts with `gradix_`. The environment variable of that name in capitals gives the first value.
+        default: its type is the type of the option; None is then allowed too if it is the default.
+        values: a tuple of the allowed values, or a function that returns the checked value or raises.
+        traced: whether traces depend on it.
+    """
+    check = _check_for(name, default, values)
+    value = default
+    for variable in _environment_names(name):
+        if variable in os.environ:
+            value = _from_environment(variable, os.environ[variable], default, check)
+            break
+    _checks[name] = check
+    if traced:
+        _traced.append(name)
+    setattr(_State, name, value)
+    _refresh_contexts()
+
+
+def on_update(name: str, hook: Callable[[Any], None]) -> None:
+    """Call `hook(value)` before `config.update` sets the option; it may raise to refuse the value."""
+    _hooks.setdefault(_known(name), []).append(hook)
+
+
+def _environment_names(name: str) -> tuple[str, str]:
+    bare = name.removeprefix("jax_").removeprefix("gradix_")
+    return f"GRADIX_{bare}".upper(), (name if not name.startswith("gradix_") else f"JAX_{bare}").upper()
+
+
+def _from_environment(variable: str, text: str, default: Any, check: Callable) -> Any:
+    try:
+        if isinstance(default, (int, float)) and not isinstance(default, bool):
+            return check(type(default)(text))
+        return check(text)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"Environment variable {variable}={text!r}: {error}") from None
+
+
+def _check_for(name: str, default: Any, values: Any) -> Callable[[Any], Any]:
+    """The function that checks and normalises a new value of the option."""
+    if callable(values):
+        return functools.partial(values, name)
+    if values is not None:
+        return functools.partial(_check_choice, name, values, default is None)
+    if isinstance(default, bool):
+        return functools.partial(_check_boolean, name)
+    return functools.partial(_check_type, name, (str,) if default is None else (type(default),))
+
+
+def _check_boolean(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        if value.lower() in _TRUE:
+            return True
+        if value.lower() in _FALSE:
+            return False
+    elif isinstance(value, int) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ValueError(f"option {name} is True or False; got {value!r} of type {type(value).__name__}.")
+
+
+def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
+    if value in values or (none and value is None):
+        return value
+    # An enumeration's member, or its name in capitals, stands for the value of that name.
+    text = getattr(value, "value", value)
+    if isinstance(text, str) and text.lower() in values:
+        return text.lower()
+    allowed = ", ".join(map(repr, values)) + (" or None" if none else "")
+    raise ValueError(f"option {name} must be one of {allowed}; got {value!r} of type {type(value).__name__}.")
+
+
+def _check_type(name: str, types: tuple[type, ...], value: Any) -> Any:
+    if value is None or isinstance(value, types):
+        return value
+    if float in types and isinstance(value, int):
+        return float(value)
+    raise ValueError(f"option {name} must be of type {types[0].__name__}; got {value!r} of type {type(value).__name__}.")
+
+
+def _check_integer_or_none(name: str, value: Any) -> Any:
+    return _check_type(name, (int,), int(value) if isinstance(value, str) else value)
+
+
+def _check_device(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str) or hasattr(value, "platform"):
+        return value or None
+    raise ValueError(
+        f"{name.removeprefix('jax_')} must be a Device, as jax.devices('cpu')[0], or the name of a platform, as 'cpu'; "
+        f"got {value!r} of type {type(value).__name__}."
+    )
+
+
+def _known(name: str) -> str:
+    """The option's own name, also for one of ours spelled `gradix_...`."""
+    if name in _checks:
+        return name
+    alias = "jax_" + name.removeprefix("gradix_")
+    if name.startswith("gradix_") and alias in _checks:
+        return alias
+    raise AttributeError(f"Unrecognized config option: {name}")
+
+
+def _context_of(overrides: dict) -> TraceContext:
+    values = tuple([overrides[name] if name in overrides else getattr(_State, name) for name in _traced])
+    return _contexts.setdefault(values, TraceContext(values))
+
+
+def _refresh_contexts() -> None:
+    """Bring the contexts of all threads up to date after a process-wide change."""
+    with _lock:
+        _State.context = _context_of({})
+        for overrides in _overriding.values():
+            overrides["context"] = _context_of(overrides)
+
+
+def _set_local(name: str, value: Any) -> Any:
+    """Override an option in this thread, or end its override with `_UNSET`; returns what was there before."""
+    overrides = state.__dict__
+    before = overrides.pop(name, _UNSET)
+    if value is not _UNSET:
+        overrides[name] = value
+    with _lock:
+        if overrides.keys() - {"context"}:
+            overrides["context"] = _context_of(overrides)
+            _overriding[threading.get_ident()] = overrides
+        else:
+            overrides.pop("context", None)
+            _overriding.pop(threading.get_ident(), None)
+    return before
+
+
+class Config:
+    """The options of the process; `gradix.config`.
+
+    Example:
+        >>> config.update("jax_numpy_rank_promotion", "warn")
+        >>> config.jax_numpy_rank_promotion
+        'warn'
+        >>> config.update("jax_numpy_rank_promotion", "allow")
+    """
+
+    __slots__ = ()
+
+    def update(self, name: str, value: Any) -> None:
+        """Set an option for the whole process. A context manager's override in a thread goes before it.
+
+        Raises:
+            AttributeError: there is no such option.
+            ValueError: the option cannot have that value.
+        """
+        name = _known(name)
+        value = _checks[name](value)
+        for hook in _hooks.get(name, ()):
+            hook(value)
+        setattr(_State, name, value)
+        for implied in options.IMPLIED.get(name, ()):
+            setattr(_State, implied, value)
+        _refresh_contexts()
+
+    def read(self, name: str) -> Any:
+        """The value of an option in this thread."""
+        return getattr(state, _known(name))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All options and their values in this thread."""
+        return {name: getattr(state, name) for name in _checks}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether 64-bit types are enabled in this thread."""
+        return state.jax_enable_x64
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(state, _known(name))
+        except AttributeError:
+            raise AttributeError(f"{name!r} is not a config option; config.values lists them.") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Options are set with config.update({name!r}, {value!r}).")
+
+    def __dir__(self):
+        return [*super().__dir__(), *_checks]
+
+
+class _Override(contextlib.ContextDecorator):
+    """Overrides an option in the current thread for a `with` block or a decorated function; may be entered again."""
+
+    __slots__ = ("name", "value", "before")
+
+    def __init__(self, name: str, value: Any):
+        self.name, self.value, self.before = name, value, []
+
+    def __enter__(self):
+        self.before.append(_set_local(self.name, self.value))
+
+    def __exit__(self, *exc):
+        _set_local(self.name, self.before.pop())
+
+    def _recreate_cm(self):
+        return _Override(self.name, self.value)
+
+
+class Setting:
+    """An option that can be overridden: calling it with a value gives a context manager, also usable as a decorator."""
+
+    def __init__(self, name: str, doc: str):
+        self.option = name
+        self.name = self.__name__ = name.removeprefix("jax_")
+        self.__doc__ = f"Context manager: {doc}. Thread-local; `config.update({name!r}, value)` sets it everywhere."
+
+    def __call__(self, new_val: Any = _UNSET) -> _Override:
+        if new_val is _UNSET:
+            if not isinstance(getattr(_State, self.option), bool):
+                raise TypeError(f"{self.name}() needs an argument: the new value of the option {self.option}.")
+            new_val = True
+        return _Override(self.option, _checks[self.option](new_val))
+
+    @property
+    def value(self) -> Any:
+        """The value in this thread."""
+        return getattr(state, self.option)
+
+    def __bool__(self):
+        raise TypeError(f"{self.name} is a context manager, not a value; its value is config.{self.option}.")
+
+    def __repr__(self):
+        return f"<context manager of the option {self.option} (now {self.value!r})>"
+
+
+def checking_leaks() -> _Override:
+    """Context manager: report traced arrays that outlive the function they were traced in."""
+    return check_tracer_leaks(True)  # noqa: F821
+
+
+def disable_jit(disable: bool = True) -> _Override:
+    """Context manager: `jit` and control flow run the Python functions, so that prints and debuggers see values.
+
+    Example:
+        >>> with disable_jit():
+        ...     config.jax_disable_jit
+        True
+    """
+    return _Override("jax_disable_jit", _checks["jax_disable_jit"](disable))
+
+
+@contextlib.contextmanager
+def transfer_guard(new_val: str) -> Iterator[None]:
+    """Context manager: allow, log or disallow transfers between host and devices, in every direction."""
+    names = ("jax_transfer_guard", *options.IMPLIED["jax_transfer_guard"])
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            stack.enter_context(_Override(name, _checks[name](new_val)))
+        yield
+
+
+config = Config()
+
+for _name, _default in {**options.BOOLEANS, **options.FLOATS}.items():
+    define(_name, _default, traced=_name in options.TRACED)
+for _name, _default in options.INTEGERS.items():
+    define(_name, _default, _check_integer_or_none)
+for _name, _default in options.STRINGS.items():
+    define(_name, _default, _check_device if _name == "jax_default_device" else None, traced=_name in options.TRACED)
+for _name, (_default, _values) in options.CHOICES.items():
+    define(_name, _default, _values, traced=_name in options.TRACED)
+for _name, (_option, _doc) in options.CONTEXT_MANAGERS.items():
+    globals()[_name] = Setting(_option, _doc)
