@@ -1,0 +1,4 @@
+"""Where a program runs: NumPy on the host, XLA, and the choice between them."""
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")          # jaxlib reads it once, when it is first imported

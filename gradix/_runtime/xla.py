@@ -1,0 +1,38 @@
+"""XLA through jaxlib's PJRT client: devices, buffers, compiled programs.
+
+The `xla_*` modules are, with `_base/tree`, the only ones that import jaxlib. Its surface is no documented API, so
+features are probed, and a test lists every name used.
+"""
+# fmt: off
+from gradix._runtime.xla_buffers import (
+    block_until_ready as block_until_ready,
+    delete as delete,
+    from_dlpack as from_dlpack,
+    get as get,
+    is_deleted as is_deleted,
+    is_ready as is_ready,
+    put as put,
+    to_dlpack as to_dlpack,
+    unsafe_buffer_pointer as unsafe_buffer_pointer,
+)
+from gradix._runtime.xla_client import (
+    RuntimeFailure as RuntimeFailure,
+    client as client,
+    configure as configure,
+    devices as devices,
+    is_started as is_started,
+    local_devices as local_devices,
+)
+from gradix._runtime.xla_custom_calls import (
+    ensure_lapack as ensure_lapack,
+    register as register,
+)
+from gradix._runtime.xla_options import (
+    Options as Options,
+    options as options,
+)
+from gradix._runtime.xla_program import (
+    Executable as Executable,
+    compile as compile,
+    deserialize as deserialize,
+)

@@ -1,0 +1,153 @@
+"""Arrays between the host and a device."""
+from __future__ import annotations
+
+import ctypes
+from math import prod
+
+import ml_dtypes
+import numpy as np
+from jaxlib import _jax
+
+from gradix._core.dtypes import physical_dtype
+from gradix._runtime.xla_client import RuntimeFailure, place
+
+
+class Physical:
+    """The physical type of a buffer, in the form C++ reads it."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "ndim")
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype, self.weak_type, self.ndim = shape, dtype, False, len(shape)
+
+
+_TABLE_LIMIT = 1 << 16
+_physicals: dict = {}
+_ALIASES, _COPIES = _jax.HostBufferSemantics.ZERO_COPY, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SMALL = 1 << 16
+
+
+def physical(aval) -> Physical:
+    found = _physicals.get(aval)
+    if found is None:
+        dtype = np.dtype(bool) if getattr(aval.dtype, "names", None) else physical_dtype(aval.dtype)
+        if len(_physicals) >= _TABLE_LIMIT:
+            _physicals.clear()
+        found = _physicals[aval] = Physical(tuple(aval.shape), dtype)
+    return found
+
+
+def put(array: np.ndarray, aval, device=None, owned: bool = False):
+    """Send a NumPy array to a device.
+
+    Args:
+        array: of the aval's shape and physical dtype (any strides and byte order).
+        owned: nobody will write to `array` any more, so the buffer may share its memory.
+
+    Raises:
+        RuntimeFailure: the device has no memory for it.
+    """
+    kind, where = physical(aval), place(device)
+    if array.dtype != kind.dtype:
+        if array.dtype.newbyteorder("=") != kind.dtype:
+            raise TypeError(f"cannot store an array of dtype {array.dtype} as {kind.dtype}; cast it first")
+        array, owned = array.astype(kind.dtype), True
+    if array.shape != kind.shape:
+        raise ValueError(f"cannot store an array of shape {array.shape} as {kind.shape}")
+    share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % 64 == 0)
+    return _jax.batched_device_put(kind, where.sharding, [array], where.list, True, False,
+                                   _ALIASES if share else _COPIES, enable_x64=True)
+
+
+def get(buffer) -> np.ndarray:
+    """A buffer's value as a read-only NumPy array, without a copy where possible; waits for it.
+
+    Raises:
+        RuntimeError: the buffer was deleted or donated.
+        RuntimeFailure: the computation that makes it failed.
+    """
+    try:
+        return np.asarray(memoryview(buffer))
+    except BufferError:
+        return _get_exotic(buffer)
+
+
+def _get_exotic(buffer) -> np.ndarray:
+    """Dtypes that the buffer protocol has no letter for, read from the device's memory."""
+    aval = buffer.aval
+    if buffer.is_deleted():
+        raise RuntimeError(f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}].")
+    buffer.block_until_ready()
+    bits = _bits(aval.dtype)
+    if bits == 8 * aval.dtype.itemsize:
+        array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)
+    else:
+        array = _unpack(_memory(buffer, -(-prod(aval.shape) * bits // 8)), aval, bits)
+    array.flags.writeable = False
+    return array
+
+
+def _memory(buffer, size: int) -> np.ndarray:
+    """The bytes of a buffer, kept alive and safe from donation while the view lives."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    view = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
+    try:
+        view.keep = _jax.buffer_to_dlpack_managed_tensor(buffer)
+    except RuntimeFailure:
+        view.keep = buffer                                  # XLA has no DLPack type for it
+        return np.frombuffer(view, np.uint8).copy()
+    return np.frombuffer(view, np.uint8)
+
+
+def _bits(dtype: np.dtype) -> int:
+    """Bits per element in device memory, where narrow types are packed."""
+    try:
+        return ml_dtypes.iinfo(dtype).bits
+    except ValueError:
+        return ml_dtypes.finfo(dtype).bits
+
+
+def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
+    """Elements of 2 or 4 bits, lowest bits first, one per byte as NumPy holds them."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[:prod(aval.shape)]
+    if aval.dtype.name.startswith("float"):
+        return codes.view(aval.dtype).reshape(aval.shape)
+    if aval.dtype.name.startswith("int"):
+        sign = np.uint8(1 << (bits - 1))
+        return ((codes ^ sign).view(np.int8) - sign.view(np.int8)).astype(aval.dtype).reshape(aval.shape)
+    return codes.astype(aval.dtype).reshape(aval.shape)
+
+
+def block_until_ready(buffer):
+    buffer.block_until_ready()
+    return buffer
+
+
+def is_ready(buffer) -> bool:
+    return buffer.is_ready()
+
+
+def delete(buffer) -> None:
+    """Free the device memory at once."""
+    buffer.delete()
+
+
+def is_deleted(buffer) -> bool:
+    return buffer.is_deleted()
+
+
+def unsafe_buffer_pointer(buffer) -> int:
+    """The address of the buffer's memory, good only while the buffer lives."""
+    return buffer.unsafe_buffer_pointer()
+
+
+def to_dlpack(buffer, stream: int | None = None):
+    """A DLPack capsule that shares the buffer's memory."""
+    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream)
+
+
+def from_dlpack(capsule, device=None, copy: bool | None = None):
+    """A buffer over the memory of a DLPack capsule."""
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, place(device).device, None, copy)

@@ -1,0 +1,82 @@
+"""The PJRT client and its devices, started at the first use of one."""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from jaxlib import _jax
+from jaxlib import xla_client as xc
+
+RuntimeFailure = _jax.JaxRuntimeError
+
+_client: Any = None
+_lock = threading.Lock()
+_settings: dict[str, Any] = {}
+
+
+def configure(**settings) -> None:
+    """Set arguments of the CPU client (`num_devices`, `distributed_client`, ...) before it starts.
+
+    Raises:
+        RuntimeError: when the client already runs, as its devices cannot change any more.
+    """
+    if _client is not None:
+        raise RuntimeError("the XLA client has already started; set the number of devices and the distributed "
+                           "service before the first computation.")
+    _settings.update(settings)
+
+
+def is_started() -> bool:
+    return _client is not None
+
+
+def client():
+    """The PJRT client, started at first use."""
+    global _client
+    if _client is None:
+        with _lock:
+            if _client is None:
+                _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
+                _client = xc.make_cpu_client(asynchronous=False, **_settings)
+    return _client
+
+
+def devices() -> list:
+    """All devices, of every process."""
+    return client().devices()
+
+
+def local_devices() -> list:
+    """The devices of this process."""
+    return client().local_devices()
+
+
+class _Sharding(_jax.SingleDeviceSharding):
+    """A whole array on one device, with the two members jaxlib's C++ asks for."""
+
+    memory_kind = property(lambda self: self._memory_kind)
+
+    def _to_xla_hlo_sharding(self, ndim):
+        return xc.HloSharding.replicate()
+
+
+class Place:
+    """What putting on and running on one device needs, made once."""
+
+    __slots__ = ("device", "list", "sharding", "device_list", "handlers")
+
+    def __init__(self, device):
+        self.device, self.list = device, [device]
+        self.sharding, self.device_list = _Sharding(device), _jax.DeviceList((device,))
+        self.handlers: dict = {}
+
+
+_places: dict = {}
+
+
+def place(device) -> Place:
+    found = _places.get(device)
+    if found is None:
+        where = client().local_devices()[0] if device is None else device
+        found = _places[device] = _places.get(where) or _places.setdefault(where, Place(where))
+    return found

@@ -1,0 +1,27 @@
+"""Functions XLA can call by name."""
+from __future__ import annotations
+
+import functools
+
+from jaxlib import xla_client as xc
+
+from gradix._base.lazy import lazy_module
+
+_lapack = lazy_module("jaxlib.lapack")
+_cpu_lapack = lazy_module("jaxlib.cpu._lapack")
+
+
+def register(name: str, function, platform: str = "cpu", api_version: int = 1) -> None:
+    """Make a PyCapsule of an FFI handler known to XLA as `name`."""
+    xc.register_custom_call_target(name, function, platform=platform, api_version=api_version)
+
+
+@functools.lru_cache(None)
+def ensure_lapack() -> None:
+    """Make the `lapack_*_ffi` targets usable; imports SciPy, so only programs that hold one should ask.
+
+    Without it XLA would jump through a null pointer when it runs such a program.
+    """
+    for name, function, version in _lapack.registrations()["cpu"]:
+        register(name, function, "cpu", version)
+    _cpu_lapack.initialize()

@@ -1,0 +1,98 @@
+"""Compile options of XLA, found out by trying and never by version."""
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import xla_client as xc
+
+SMALL_LOOP_BYTES = 1 << 18
+_dropped: set[str] = set()         # flags this jaxlib does not know
+
+
+class Options(NamedTuple):
+    """What to ask of the compiler; hashable, so that it can be part of a cache key.
+
+    - small_loops: emit loops that touch little memory as one native function.
+    - small_dots: keep float32 products out of the library calls that prevent it; only for programs whose products
+      are all at most about 32 on a side.
+    - quick: compile several times faster, run several times slower.
+    - overrides: XLA debug options by name, as `((name, value), ...)`.
+    """
+
+    small_loops: bool = True
+    small_dots: bool = False
+    quick: bool = False
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+
+DEFAULT = Options()
+
+
+def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool = False,
+            compiler_options: dict | None = None) -> Options:
+    """Options by keyword; `compiler_options` are XLA's own, which win over ours."""
+    return Options(small_loops, small_dots, quick, tuple(sorted((compiler_options or {}).items())))
+
+
+def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.CompileOptions:
+    """XLA's option object for a program on `devices`, an array of ids [replica, partition]."""
+    o = xc.CompileOptions()
+    b = o.executable_build_options
+    o.num_replicas = b.num_replicas = devices.shape[0]
+    o.num_partitions = b.num_partitions = devices.shape[1]
+    assignment = xc.DeviceAssignment.create(devices.astype(np.int32))
+    o.device_assignment = b.device_assignment = assignment
+    o.env_option_overrides = list(_flags(opts, platform).items())
+    if opts.small_loops and platform == "cpu":
+        extra = _extra_option("xla_cpu_small_while_loop_byte_threshold", str(SMALL_LOOP_BYTES))
+        o = xc.CompileOptions.ParseFromString(o.SerializeAsString() + extra)
+    return o
+
+
+def _flags(opts: Options, platform: str) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    if platform == "cpu":
+        flags["xla_cpu_use_fusion_emitters"] = False       # halves the compile time of small programs
+        if opts.small_dots:
+            flags["xla_cpu_experimental_ynn_fusion_type"] = ""
+    if opts.quick:
+        flags["xla_backend_optimization_level"] = 0
+    ours = {k: v for k, v in flags.items() if k not in _dropped}
+    return {**ours, **dict(opts.overrides)}
+
+
+def drop_unknown(opts: Options, error: Exception) -> bool:
+    """Whether `error` says that a flag of ours (not the user's) is unknown here; it is then left out for good."""
+    text = str(error)
+    if "No such compile option" not in text:
+        return False
+    user = {k for k, _ in opts.overrides}
+    found = {k for k in ("xla_cpu_use_fusion_emitters", "xla_cpu_experimental_ynn_fusion_type")
+             if k in text and k not in user and k not in _dropped}
+    _dropped.update(found)
+    return bool(found)
+
+
+@functools.lru_cache(None)
+def _extra_option(key: str, value: str) -> bytes:
+    """`build_options.debug_options.xla_backend_extra_options[key] = value` as protobuf bytes.
+
+    No attribute of CompileOptions reaches this map, but concatenated protobuf messages merge.
+    """
+    entry = _field(1, key.encode()) + _field(2, value.encode())
+    return _field(3, _field(3, _field(500, entry)))
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)

@@ -1,0 +1,137 @@
+"""Compiled programs."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+from jaxlib import _jax
+
+from gradix._runtime import xla_callbacks, xla_options
+from gradix._runtime.xla_buffers import physical
+from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
+
+
+class Executable:
+    """A compiled program on one device.
+
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same.
+    """
+
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run")
+
+    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool):
+        self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
+        self.device = where.device
+        handlers = [_handler(a, where) for a in self.out_avals]
+        self.run = _runner_with_callbacks(loaded, handlers) if has_callbacks else _runner(loaded, handlers)
+
+    def __call__(self, buffers: list) -> list:
+        return self.run(buffers)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: 'flops', 'bytes accessed', ..."""
+        found = self.loaded.cost_analysis()
+        return dict(found[0] if isinstance(found, list) else found)
+
+    def memory_analysis(self):
+        """Bytes of arguments, results, temporaries and code, as attributes `..._size_in_bytes`."""
+        return self.loaded.get_compiled_memory_stats()
+
+    def hlo_text(self) -> str:
+        """The program after XLA's optimisations."""
+        return "\n\n".join([m.to_string() for m in self.loaded.hlo_modules()])
+
+    def serialize(self) -> bytes:
+        """Machine code for `deserialize`, on the same kind of CPU and jaxlib.
+
+        Raises:
+            RuntimeFailure: XLA cannot serialize this program (some sorts).
+        """
+        return self.loaded.serialize()
+
+
+def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_options.Options = xla_options.DEFAULT,
+            device=None) -> Executable:
+    """Compile a StableHLO module.
+
+    Args:
+        text: the module; its public function is `@main`.
+        host_callbacks: the `HostCallback`s of the module, by index.
+
+    Raises:
+        RuntimeFailure: XLA refuses the program or its options.
+    """
+    where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
+    program = xla_callbacks.parse_module(text) if functions else text
+    try:
+        loaded = _compile(program, where, options, functions)
+    except RuntimeFailure as error:
+        if not xla_options.drop_unknown(options, error):
+            raise
+        loaded = _compile(program, where, options, functions)
+    return Executable(loaded, in_avals, out_avals, where, bool(functions))
+
+
+def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
+                options: xla_options.Options = xla_options.DEFAULT, device=None) -> Executable:
+    """Load what `Executable.serialize` gave; callbacks are given anew.
+
+    Raises:
+        RuntimeFailure: the bytes are of another jaxlib, another CPU, or damaged.
+    """
+    where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
+    loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
+    return Executable(loaded, in_avals, out_avals, where, bool(functions))
+
+
+def _compile(program, where: Place, options, functions: list):
+    built = _options(options, where)
+    if functions:
+        return client().compile_and_load(program, where.device_list, built, functions)
+    return client().compile_and_load(program, where.device_list, built)
+
+
+def _options(options, where: Place):
+    return xla_options.build(options, np.array([[where.device.id]]), where.device.platform)
+
+
+def _handler(aval, where: Place) -> Any:
+    """What turns a result into a buffer object of the given type, one per type and device."""
+    found = where.handlers.get(aval)
+    if found is None:
+        kind = physical(aval)
+        try:
+            found = _jax.array_result_handler(kind, where.sharding, True, True)
+        except TypeError:                                   # newer jaxlib has no `_skip_checks`
+            found = _jax.array_result_handler(kind, where.sharding, True)
+        where.handlers[aval] = found
+    return found
+
+
+def _runner(loaded, handlers: list) -> Callable[[list], list]:
+    execute = loaded.execute_sharded
+
+    def run(buffers):
+        return execute(buffers).consume_with_handlers(handlers)
+    return run
+
+
+def _runner_with_callbacks(loaded, handlers: list) -> Callable[[list], list]:
+    """Waits for the program, so that a callback's exception rises here as itself."""
+    execute = loaded.execute_sharded
+
+    def run(buffers):
+        try:
+            results = execute(buffers, with_tokens=True)
+            token = results.consume_token()
+            outs = results.consume_with_handlers(handlers)
+            token.block_until_ready()
+            for out in outs:
+                out.block_until_ready()
+            return outs
+        except RuntimeFailure as error:
+            cause = xla_callbacks.original(error)
+            if cause is None:
+                raise
+        raise cause
+    return run

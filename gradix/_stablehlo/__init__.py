@@ -1,0 +1,1 @@
+"""How a program is spelled: StableHLO text.  Knows no operation and no engine."""

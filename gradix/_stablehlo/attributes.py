@@ -1,0 +1,80 @@
+"""MLIR attributes as text."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._stablehlo.literals import dense, scalar_text
+from gradix._stablehlo.types import element_type
+
+
+class Raw(str):
+    """Text that already is an MLIR attribute."""
+
+    __slots__ = ()
+
+
+def i64_array(xs) -> str:
+    """`array<i64: 1, 2>`"""
+    xs = [str(int(x)) for x in xs]
+    return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
+
+
+def bool_array(xs) -> str:
+    """`array<i1: true, false>`"""
+    xs = ["true" if x else "false" for x in xs]
+    return f"array<i1: {', '.join(xs)}>" if xs else "array<i1>"
+
+
+def i64_tensor(rows, shape: tuple) -> str:
+    """A dense integer attribute, such as padding: `dense<[[0, 1]]> : tensor<1x2xi64>`."""
+    return _array(np.asarray(rows, np.int64).reshape(shape))
+
+
+def layout(minor_to_major) -> str:
+    """A layout attribute, minor dimension first: `dense<[1, 0]> : tensor<2xindex>`."""
+    order = list(minor_to_major)
+    return f"dense<{order or ''}> : tensor<{len(order)}xindex>"
+
+
+def string(text: str) -> str:
+    """A quoted string attribute; bytes outside printable ASCII are escaped."""
+    return '"' + "".join([chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}"
+                          for b in text.encode("utf-8", "surrogateescape")]) + '"'
+
+
+def attribute(value) -> str:
+    """A Python or NumPy value as an attribute; NumPy scalars keep their type, `int` is i64, `float` f64."""
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, dict):
+        return dictionary(value)
+    if isinstance(value, np.generic):
+        return f"{scalar_text(value, value.dtype)} : {element_type(value.dtype)}"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{scalar_text(value, np.dtype(float))} : f64"
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join([attribute(v) for v in value]) + "]"
+    raise TypeError(f"no MLIR attribute for {value!r} of type {type(value).__name__}; give bool, int, float, str, "
+                    "NumPy scalar or array, list or dict.")
+
+
+def dictionary(entries: dict) -> str:
+    """`{name = value, ...}`"""
+    return "{" + ", ".join([f"{_key(k)} = {attribute(v)}" for k, v in entries.items()]) + "}"
+
+
+def _key(name: str) -> str:
+    return name if name.replace(".", "_").isidentifier() else string(name)
+
+
+def _array(x: np.ndarray) -> str:
+    dims = "".join(f"{d}x" for d in x.shape)
+    return f"{dense(x)} : tensor<{dims}{element_type(x.dtype)}>"

@@ -1,0 +1,202 @@
+"""The emitter handed to every `lower` rule: programs, private functions and the everyday operations."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import physical_dtype
+from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.structured import TOKEN, Structured
+from gradix._stablehlo.types import element_type, tensor_type
+from gradix._stablehlo.writer import Value
+
+# XLA:CPU emits a function called with this attribute as one native kernel, loops and all.
+SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
+
+
+class Emitter(Structured):
+    """Spells one module.
+
+    Args:
+        trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
+        platform: "cpu", "cuda", ...: the target.
+    """
+
+    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu"):
+        super().__init__(platform)
+        self.trace_expand = trace_expand
+        self.functions: list[str] = []
+        self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
+        self._texts: dict[tuple, str] = {}        # by text
+        self._names: set[str] = {"main"}
+        self._kept: list = []                     # what `_symbols` knows by identity must outlive it
+        self._expansions: dict = {}
+
+    # -- programs ---------------------------------------------------------------------------------------------------
+
+    def inline(self, jaxpr, consts, args) -> list[Value]:
+        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values."""
+        env: dict = dict(zip(jaxpr.invars, args))
+        for v, c in zip(jaxpr.constvars, consts):
+            env[v] = c if type(c) is Value else self.constant(c, v.aval)
+        get = env.get
+        for eqn in jaxpr.eqns:
+            ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
+            p, outvars = eqn.primitive, eqn.outvars
+            if p.lower is None:
+                env.update(zip(outvars, self._expand(p, ins, eqn.params)))
+            elif p.multiple_results:
+                env.update(zip(outvars, p.lower(self, [v.aval for v in outvars], *ins, **eqn.params)))
+            else:
+                env[outvars[0]] = p.lower(self, outvars[0].aval, *ins, **eqn.params)
+        return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
+
+    def _expand(self, primitive, ins, params) -> list[Value]:
+        """A primitive that is a composition of others, traced once per types and parameters."""
+        if primitive.expand is None or self.trace_expand is None:
+            raise NotImplementedError(
+                f"primitive '{primitive.name}' cannot be compiled: it has neither a `lower` nor an `expand` rule. "
+                f"Add a method `lower(em, out, *values, **params)` to class {type(primitive).__name__}.")
+        avals = tuple([v.aval for v in ins])
+        try:
+            key = primitive, avals, tuple(params.items())
+            closed = self._expansions.get(key)
+        except TypeError:                          # a parameter without a hash
+            key = closed = None
+        if closed is None:
+            closed = self.trace_expand(primitive.expand, avals, params)
+            if key is not None:
+                self._expansions[key] = closed
+        return self.inline(closed.jaxpr, closed.consts, ins)
+
+    def expand(self, fn: Callable, *values: Value, **params) -> list[Value]:
+        """Write a Python function of arrays, made of primitives, applied to values."""
+        if self.trace_expand is None:
+            raise NotImplementedError("this emitter was given no trace_expand")
+        closed = self.trace_expand(fn, tuple([v.aval for v in values]), params)
+        return self.inline(closed.jaxpr, closed.consts, values)
+
+    # -- private functions ------------------------------------------------------------------------------------------
+
+    def function(self, name: str, jaxpr, ordered: bool = False) -> str:
+        """The symbol of a private function of `constvars + invars`; equal programs share one.
+
+        An `ordered` one takes the ordering token last, and returns it last.
+        """
+        key = id(jaxpr), ordered
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            n = len(jaxpr.constvars)
+            avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
+            symbol = self.define(name, avals, lambda *xs: self.inline(jaxpr, xs[:n], xs[n:]), ordered)
+            self._symbols[key] = symbol
+            self._kept.append(jaxpr)
+        return symbol
+
+    def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
+        """The symbol of a private function with the body that `fn` writes from its argument values."""
+        outer = self.token
+        avals = [*in_avals, TOKEN] if ordered else in_avals
+        try:
+            self.token = None
+            args, outs, text = self.body(avals, self._with_token(fn) if ordered else fn)
+        finally:
+            self.token = outer
+        signature = ", ".join([f"{v.name}: {v.type}" for v in args])
+        types = ", ".join([v.type for v in outs])
+        returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
+        rest = f"({signature}) -> ({types}) {{\n{text}{text and chr(10)}{returned}\n}}"
+        symbol = self._texts.get((name, rest))
+        if symbol is None:
+            symbol = self._texts[name, rest] = self._unused(identifier(name))
+            self.functions.append(f"func.func private @{symbol}{rest}")
+        return symbol
+
+    def _unused(self, name: str) -> str:
+        symbol, n = name, 0
+        while symbol in self._names:
+            n += 1
+            symbol = f"{name}_{n}"
+        self._names.add(symbol)
+        return symbol
+
+    def call(self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False) -> list[Value]:
+        """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
+        attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
+        if ordered:
+            values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
+        return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
+
+    def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
+        """Call a jaxpr as a private function, written once however often it is called."""
+        consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
+        symbol = self.function(name, jaxpr, ordered)
+        return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)
+
+    # -- everyday operations ----------------------------------------------------------------------------------------
+
+    def broadcast_in_dim(self, x: Value, out, dims) -> Value:
+        """`x` whose axis i becomes axis `dims[i]` of the result."""
+        if x.type == tensor_type(out):
+            return x
+        return self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
+
+    def broadcast(self, x: Value, shape) -> Value:
+        """`x` with leading axes added, or a scalar filling `shape`."""
+        shape = tuple(shape)
+        dims = range(len(shape) - x.aval.ndim, len(shape))
+        return self.broadcast_in_dim(x, make_aval(shape, x.aval.dtype, x.aval.weak_type), dims)
+
+    def reshape(self, x: Value, shape) -> Value:
+        out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
+        return x if out.shape == x.aval.shape else self.op("reshape", out, x)
+
+    def transpose(self, x: Value, perm) -> Value:
+        perm = tuple(perm)
+        if perm == tuple(range(len(perm))):
+            return x
+        out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
+        return self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
+
+    def iota(self, out, axis: int) -> Value:
+        return self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
+
+    def convert(self, x: Value, dtype) -> Value:
+        """XLA's conversion: float to int truncates and saturates, to bool asks whether it is nonzero."""
+        if x.aval.dtype == dtype:
+            return x
+        out = make_aval(x.aval.shape, dtype, False)
+        if element_type(dtype) == "i1" and element_type(x.aval.dtype) != "i1":
+            return self.compare(x, self.constant(0, x.aval), "NE")
+        if physical_dtype(x.aval.dtype).kind == "c" and physical_dtype(dtype).kind != "c":
+            real = np.dtype("float32" if physical_dtype(x.aval.dtype).itemsize == 8 else "float64")
+            return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
+        return self.op("convert", out, x)
+
+    def bitcast(self, x: Value, out) -> Value:
+        """The same bits as another type; `out` has an axis more or less when the widths differ."""
+        return self.op("bitcast_convert", out, x)
+
+    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
+        """EQ NE LT LE GT GE; `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN, by default it follows the dtype."""
+        kind = kind or compare_kind(x.aval.dtype)
+        out = make_aval(x.aval.shape, np.dtype(bool), False)
+        return self.op("compare", out, x, y, attrs=f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+                                                   f", compare_type = #stablehlo<comparison_type {kind}>")
+
+    def select(self, pred: Value, x: Value, y: Value) -> Value:
+        """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
+        return self.op("select", x.aval, pred, x, y)
+
+
+def compare_kind(dtype) -> str:
+    element = element_type(dtype)
+    return "FLOAT" if element[0] in "fbc" else "UNSIGNED" if element == "i1" or element[0] == "u" else "SIGNED"
+
+
+def identifier(name: str) -> str:
+    """A name that MLIR and XLA accept as a symbol."""
+    text = "".join([c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in name])
+    return text if text and not (text[0].isdigit() or text[0] == ".") else f"_{text}"

@@ -1,0 +1,112 @@
+"""A closed jaxpr as a StableHLO module."""
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+from gradix._core.dtypes import physical_dtype
+from gradix._core.jaxpr import Literal
+from gradix._stablehlo.attributes import attribute
+from gradix._stablehlo.emitter import Emitter, identifier
+from gradix._stablehlo.structured import HostCallback
+from gradix._stablehlo.types import tensor_type
+
+
+class LoweredModule(NamedTuple):
+    """A module's text and what is needed to call it.
+
+    Its arguments are `const_args` (arrays), then the program's arguments numbered in `kept`.
+    """
+
+    text: str
+    in_avals: tuple                            # of every argument of @main, const_args included
+    out_avals: tuple
+    host_callbacks: tuple[HostCallback, ...]
+    kept: tuple[int, ...]
+    const_args: tuple[Any, ...] = ()
+    unusable_donations: tuple[int, ...] = ()
+
+
+def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
+                arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
+                module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
+                platform: str = "cpu") -> LoweredModule:
+    """Spell a program as a StableHLO module.
+
+    Args:
+        closed_jaxpr: the program, dead code already gone.
+        donated: indices of arguments whose memory a result may take over.
+        trace_expand: traces the `expand` of primitives without `lower`.
+        arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
+        keep_unused: False leaves out arguments that nothing reads.
+        hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
+    """
+    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform)
+    used = _used(jaxpr)
+    hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
+               and _nbytes(v.aval) > hoist_bytes]
+    kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used]
+    avals = [jaxpr.constvars[i].aval for i in hoisted] + [jaxpr.invars[i].aval for i in kept]
+
+    def main(*args):
+        consts = [None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)]
+        for i, a in zip(hoisted, args):
+            consts[i] = a
+        return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted):])))
+
+    args, outs, text = em.body(avals, main)
+    attrs = {k + len(hoisted): dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
+    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, len(hoisted))
+    params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])
+    results = ", ".join([f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)])
+    returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({", ".join([v.type for v in outs])}) -> ()'
+    main_text = f"func.func public @main({params}) -> ({results}) {{\n{text}{text and chr(10)}{returned}\n}}"
+    head = f"module @{identifier(name)}"
+    if module_attrs:
+        head += " attributes" + _attrs(module_attrs)
+    whole = "\n".join([head + " {", main_text, *em.functions, "}\n"])
+    return LoweredModule(whole, tuple(avals), tuple([v.aval for v in jaxpr.outvars]), tuple(em.host_callbacks),
+                         tuple(kept), tuple([closed_jaxpr.consts[i] for i in hoisted]), lost)
+
+
+def _used(jaxpr) -> set:
+    used = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for eqn in jaxpr.eqns:
+        used.update([v for v in eqn.invars if type(v) is not Literal])
+    return used
+
+
+def _inline_used(em, jaxpr, consts, used, args: dict) -> list:
+    """Inline with only the constants that are read; arguments left out stand for nothing."""
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, consts) if v in used]
+    invars = [jaxpr.invars[i] for i in args]
+    part = jaxpr.replace(constvars=[v for v, _ in kept], invars=invars)
+    return em.inline(part, [c for _, c in kept], list(args.values()))
+
+
+def _nbytes(aval) -> int:
+    return aval.size * physical_dtype(aval.dtype).itemsize
+
+
+def _alias(jaxpr, outs, kept, donated, attrs, offset) -> tuple[int, ...]:
+    """Give each donated argument a result of its type to live on in; the indices that found none."""
+    free: dict = {}
+    for k, v in enumerate(outs):
+        free.setdefault(v.type, []).append(k)
+    lost = [i for i in sorted(donated) if i not in kept]
+    for k, i in enumerate(kept):
+        if i not in donated:
+            continue
+        places = free.get(tensor_type(jaxpr.invars[i].aval))
+        if places:
+            attrs[k + offset]["tf.aliasing_output"] = np.int32(places.pop(0))
+        else:
+            lost.append(i)
+    return tuple(sorted(lost))
+
+
+def _attrs(entries: dict | None) -> str:
+    if not entries:
+        return ""
+    return " {" + ", ".join([f"{k} = {attribute(v)}" for k, v in entries.items()]) + "}"

@@ -1,0 +1,139 @@
+"""Operations that hold regions or name functions outside: loops, branches, reductions, custom calls, callbacks."""
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+from gradix._core.aval import AbstractToken, make_aval
+from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
+from gradix._stablehlo.writer import Value, Writer
+
+TOKEN = AbstractToken()
+
+
+class HostCallback(NamedTuple):
+    """A Python function the program calls: NumPy arrays in, a sequence of `out_avals` arrays out."""
+
+    function: Callable
+    in_avals: tuple
+    out_avals: tuple
+    ordered: bool = False
+
+
+class Structured(Writer):
+    """Adds regions, custom calls and the ordering token to the writer."""
+
+    def __init__(self, platform: str = "cpu"):
+        super().__init__()
+        self.platform = platform
+        self.host_callbacks: list[HostCallback] = []
+        self.token: Value | None = None
+
+    def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
+        """Reduce `xs` together over `axes`.
+
+        Args:
+            inits: scalar values, one per operand.
+            body: a StableHLO name such as "add" (one operand), or a function of the scalars
+                `*accumulated, *elements` that returns the new accumulated ones.
+        """
+        region = self.reducer([x.aval.dtype for x in xs], body)
+        return self.ops("reduce", out_avals, *xs, *inits, attrs=f"dimensions = {i64_array(axes)}", regions=(region,))
+
+    def reducer(self, dtypes, body) -> str:
+        """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces."""
+        scalars = [make_aval((), d, False) for d in dtypes]
+        if isinstance(body, str):
+            name, (scalar,) = body, scalars
+            return self.region([scalar, scalar], lambda x, y: self.op(name, scalar, x, y))
+        return self.region(scalars + scalars, body)
+
+    def while_loop(self, init, cond: Callable, body: Callable, ordered: bool = False) -> list[Value]:
+        """Loop while `cond(*carry)` gives true; both functions may use outer values.
+
+        `ordered` carries the ordering token through, for bodies with ordered effects.
+        """
+        carry = [*init, self.ordering_token()] if ordered else list(init)
+        avals = [v.aval for v in carry]
+        cond_ = (lambda *xs: cond(*xs[:-1])) if ordered else cond
+        regions = self.region(avals, cond_), self.region(avals, self._with_token(body) if ordered else body)
+        return self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
+
+    def case(self, index: Value, branches, out_avals, ordered: bool = False) -> list[Value]:
+        """Run the branch numbered `index` (an int32 scalar; out of range runs the last); branches take nothing."""
+        outs = [*out_avals, TOKEN] if ordered else list(out_avals)
+        before = self.ordering_token() if ordered else None
+        regions = []
+        for branch in branches:
+            self.token = before if ordered else self.token
+            regions.append(self.region((), self._returning_token(branch) if ordered else branch))
+        return self._take_token(self.ops("case", outs, index, regions=regions), ordered)
+
+    def ordering_token(self) -> Value:
+        """The token that the next ordered effect must wait for."""
+        if self.token is None:
+            self.token = self.op("create_token", TOKEN)
+        return self.token
+
+    def _with_token(self, fn):
+        def body(*xs):
+            self.token = xs[-1]
+            return [*fn(*xs[:-1]), self.token]
+        return body
+
+    def _returning_token(self, fn):
+        return lambda: [*fn(), self.token]
+
+    def _take_token(self, results: list[Value], ordered: bool) -> list[Value]:
+        if ordered:
+            self.token = results.pop()
+        return results
+
+    def custom_call(self, target: str, out_avals, *values: Value, backend_config: dict | str | None = None,
+                    api_version: int = 4, operand_layouts=None, result_layouts=None, aliases=None,
+                    has_side_effect: bool = False, attrs: str = "") -> list[Value]:
+        """Call a function registered with XLA under `target`.
+
+        Args:
+            backend_config: attributes by name (`np.uint8(76)` gives `76 : ui8`), or a string for old targets.
+            operand_layouts: dimensions from minor to major, one sequence per operand; likewise `result_layouts`.
+            aliases: `{result index: operand index}` of buffers the call may reuse.
+        """
+        parts = [f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
+                 f"has_side_effect = {str(has_side_effect).lower()}"]
+        if backend_config is not None:
+            text = dictionary(backend_config) if isinstance(backend_config, dict) else string(backend_config)
+            parts.append(f"backend_config = {text}")
+        if operand_layouts is not None:
+            parts.append(f"operand_layouts = [{', '.join(map(layout, operand_layouts))}]")
+        if result_layouts is not None:
+            parts.append(f"result_layouts = [{', '.join(map(layout, result_layouts))}]")
+        if aliases:
+            parts.append(f"output_operand_aliases = [{', '.join(_aliases(aliases, len(out_avals)))}]")
+        if attrs:
+            parts.append(attrs)
+        return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
+
+    def callback(self, function: Callable, out_avals, *values: Value, has_side_effect: bool = False,
+                 ordered: bool = False) -> list[Value]:
+        """Call a Python function on the host with the operands as NumPy arrays.
+
+        Without a side effect the call may be dropped, repeated or merged; `ordered` calls run in program order.
+        """
+        record = HostCallback(function, tuple(v.aval for v in values), tuple(out_avals), ordered)
+        self.host_callbacks.append(record)
+        target = f"xla_buffer_python_{'cpu' if self.platform == 'cpu' else 'gpu'}_callback"
+        config: dict[str, Any] = {"index": np.uint64(len(self.host_callbacks) - 1)}
+        if ordered:
+            values, out_avals = (self.ordering_token(), *values), (TOKEN, *out_avals)
+        results = self.custom_call(target, out_avals, *values, backend_config=config,
+                                   has_side_effect=has_side_effect or ordered)
+        if ordered:
+            self.token = results.pop(0)
+        return results
+
+
+def _aliases(aliases: dict, results: int) -> list[str]:
+    return [f"#stablehlo.output_operand_alias<output_tuple_indices = [{out if results > 1 else ''}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>" for out, operand in aliases.items()]

@@ -1,0 +1,141 @@
+"""Writes operations, constants and regions, one line each, in MLIR's generic form."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.dtypes import physical_dtype
+from gradix._stablehlo.literals import dense, scalar_text
+from gradix._stablehlo.types import tensor_type
+
+
+class Value:
+    """An SSA value: its name in the text and its aval."""
+
+    __slots__ = ("name", "aval", "type")
+
+    def __init__(self, name: str, aval, type: str):
+        self.name, self.aval, self.type = name, aval, type
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+
+    def __repr__(self) -> str:
+        return f"{self.name} : {self.type}"
+
+
+class Writer:
+    """Writes one function body at a time.
+
+    Constants go to the head of the function, so that each is written once and every region sees it. XLA accepts
+    regions that read outer values in `while`, `case` and `if`; the regions of `reduce`, `reduce_window`, `sort`,
+    `scatter`, `select_and_scatter` and `map` may read constants only.
+    """
+
+    def __init__(self):
+        self._lines: list[str] = []
+        self._head: list[str] = []
+        self._count = 0
+        self._constants: dict = {}
+
+    def value(self, aval) -> Value:
+        """A new name."""
+        self._count = n = self._count + 1
+        return Value(f"%{n}", aval, tensor_type(aval))
+
+    def op(self, opname: str, out, *values: Value, attrs: str = "", regions=()) -> Value:
+        """Write an operation with one result of aval `out`.
+
+        Args:
+            opname: the name; without a dialect (`chlo.erf`) it is StableHLO's.
+            attrs: what stands between the braces of the attribute dictionary.
+            regions: texts made by `region`.
+        """
+        self._count = n = self._count + 1
+        t = tensor_type(out)
+        if len(values) == 2:
+            x, y = values
+            names, types = f"{x.name}, {y.name}", f"{x.type}, {y.type}"
+        elif len(values) == 1:
+            names, types = values[0].name, values[0].type
+        else:
+            names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
+        if "." not in opname:
+            opname = "stablehlo." + opname
+        middle = f" ({', '.join(regions)})" if regions else ""
+        if attrs:
+            self._lines.append(f'%{n} = "{opname}"({names}){middle} {{{attrs}}} : ({types}) -> {t}')
+        else:
+            self._lines.append(f'%{n} = "{opname}"({names}){middle} : ({types}) -> {t}')
+        return Value(f"%{n}", out, t)
+
+    def ops(self, opname: str, outs, *values: Value, attrs: str = "", regions=()) -> list[Value]:
+        """Write an operation with any number of results."""
+        if len(outs) == 1:
+            return [self.op(opname, outs[0], *values, attrs=attrs, regions=regions)]
+        types = [tensor_type(a) for a in outs]
+        self._count = n = self._count + 1
+        head = f"%{n}:{len(outs)} = " if outs else ""
+        name = opname if "." in opname else f"stablehlo.{opname}"
+        middle = f" ({', '.join(regions)})" if regions else ""
+        tail = f" {{{attrs}}}" if attrs else ""
+        self._lines.append(f'{head}"{name}"({", ".join([v.name for v in values])}){middle}{tail}'
+                           f' : ({", ".join([v.type for v in values])}) -> ({", ".join(types)})')
+        return [Value(f"%{n}#{i}", a, t) for i, (a, t) in enumerate(zip(outs, types))]
+
+    def constant(self, x, aval) -> Value:
+        """A constant with the bits of `x`: a Python or NumPy scalar, or an array of the aval's shape.
+
+        A scalar given for a larger aval fills it.
+        """
+        host = getattr(x, "host", None)
+        x = x if host is None else host
+        dtype = physical_dtype(aval.dtype)
+        if isinstance(x, np.ndarray) and x.ndim:
+            if x.shape != aval.shape:
+                raise ValueError(f"constant of shape {x.shape} does not fit the type {aval}")
+            literal = dense(x if x.dtype == dtype else x.astype(dtype))
+        else:
+            x = x[()] if isinstance(x, np.ndarray) else x
+            literal = f"dense<{scalar_text(x, dtype)}>" if aval.size != 0 else "dense<>"
+        return self._constant(literal, aval)
+
+    splat = constant
+
+    def _constant(self, literal: str, aval) -> Value:
+        t = tensor_type(aval)
+        key = (literal, t)
+        found = self._constants.get(key)
+        if found is None or found.aval is not aval:
+            if found is None:
+                self._count = n = self._count + 1
+                self._head.append(f'%{n} = "stablehlo.constant"() {{value = {literal} : {t}}} : () -> {t}')
+                found = self._constants[key] = Value(f"%{n}", aval, t)
+            else:
+                found = Value(found.name, aval, t)
+        return found
+
+    def region(self, arg_avals, fn) -> str:
+        """The text of a region; `fn` takes its arguments as values and returns the values it yields."""
+        outer, self._lines = self._lines, []
+        try:
+            args = [self.value(a) for a in arg_avals]
+            outs = fn(*args)
+            outs = [outs] if isinstance(outs, Value) else list(outs)
+            head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
+            body = "".join([line + "\n" for line in self._lines])
+        finally:
+            self._lines = outer
+        names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
+        return f'{{\n{head}{body}"stablehlo.return"({names}) : ({types}) -> ()\n}}'
+
+    def body(self, arg_avals, fn, prefix: str = "%arg") -> tuple[list[Value], list[Value], str]:
+        """Arguments, results and text of a separate function body, written with names and constants of its own."""
+        saved = self._lines, self._head, self._count, self._constants
+        self._lines, self._head, self._count, self._constants = [], [], 0, {}
+        try:
+            args = [Value(f"{prefix}{i}", a, tensor_type(a)) for i, a in enumerate(arg_avals)]
+            outs = list(fn(*args))
+            return args, outs, "\n".join(self._head + self._lines)
+        finally:
+            self._lines, self._head, self._count, self._constants = saved
