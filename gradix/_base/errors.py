@@ -1,7 +1,7 @@
 """The exceptions of tracing: what happened, where, what the value depends on, and what to write instead."""
 
 from . import source
-from .tree.registry import JaxRuntimeError
+from .tree.native import JaxRuntimeError
 
 # fmt: off
 __all__ = [

@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterable
 
 from .prefix import _up_to, broadcast_prefix
 from .recursion import nesting_error
-from .registry import KeyPath, PyTreeDef, children_with_keys, flatten, flatten_with_path, key_string, pytree, registry
+from .native import KeyPath, PyTreeDef, children_with_keys, flatten, flatten_with_path, key_string, pytree, registry
 
 # fmt: off
 __all__ = [

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from typing import Any, Callable, Hashable, Iterable, Sequence
 
-from .registry import registry
+from .native import registry
 
 # fmt: off
 __all__ = [

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any, Callable
 
-from .registry import PyTreeDef, children_with_keys, flatten, key_string
+from .native import PyTreeDef, children_with_keys, flatten, key_string
 
 __all__ = ["broadcast_prefix", "equality_errors", "flatten_axes", "prefix_errors"]
 

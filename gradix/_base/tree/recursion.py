@@ -3,7 +3,7 @@
 import sys
 from typing import Any, Callable
 
-from .registry import children_with_keys, key_string
+from .native import children_with_keys, key_string
 
 __all__ = ["nesting_error"]
 

@@ -1,0 +1,33 @@
+"""The exceptions of tracing and of running compiled programs."""
+
+from gradix._base.errors import (
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    JAXIndexError,
+    JAXTypeError,
+    JaxprTypeError,
+    JaxRuntimeError,
+    KeyReuseError,
+    NonConcreteBooleanIndexError,
+    RetraceError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+__all__ = [
+    "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "NonConcreteBooleanIndexError",
+    "RetraceError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]
