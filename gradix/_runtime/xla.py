@@ -35,4 +35,5 @@ from gradix._runtime.xla_program import (
     Executable as Executable,
     compile as compile,
     deserialize as deserialize,
+    honours_small_loops as honours_small_loops,
 )

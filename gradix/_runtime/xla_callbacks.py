@@ -34,7 +34,7 @@ def host_function(callback):
 
 def _copy(buffer) -> np.ndarray:
     """The operand as an array of its own: XLA reuses the memory once the callback returns."""
-    array = np.array(buffer)
+    array = np.asarray(buffer).copy()
     array.flags.writeable = False
     return array
 

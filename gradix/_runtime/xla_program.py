@@ -1,11 +1,13 @@
 """Compiled programs."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 import numpy as np
 from jaxlib import _jax
 
+from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
@@ -135,3 +137,25 @@ def _runner_with_callbacks(loaded, handlers: list) -> Callable[[list], list]:
                 raise
         raise cause
     return run
+
+
+_SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %w = "stablehlo.while"(%x) ({
+  ^bb0(%a: tensor<f32>):
+    %n = stablehlo.constant dense<100.0> : tensor<f32>
+    %c = stablehlo.compare LT, %a, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>):
+    %b = stablehlo.sine %a : tensor<f32>
+    %d = stablehlo.cosine %b : tensor<f32>
+    stablehlo.return %d : tensor<f32>
+  }) : (tensor<f32>) -> tensor<f32>
+  return %w : tensor<f32> } }"""
+
+
+@functools.lru_cache(None)
+def honours_small_loops() -> bool:
+    """Whether this XLA emits small loops as one function when asked; costs a compile."""
+    scalar = make_aval((), np.dtype("float32"))
+    return "xla_cpu_small_call" in compile(_SMALL_LOOP, [scalar], [scalar]).hlo_text()

@@ -16,8 +16,10 @@ def dense(array: np.ndarray) -> str:
     element = element_type(array.dtype)
     if array.ndim == 0 or _is_splat(array):
         return f"dense<{_scalar(array[(0,) * array.ndim], element)}>"
-    if array.size <= _DECIMAL_LIMIT and (element[0] in "iu"):
-        return f"dense<{_nested(array.astype(object) if element != 'i1' else array)}>"
+    if array.size <= _DECIMAL_LIMIT and element == "i1":
+        return f"dense<{str(array.tolist()).lower()}>"
+    if array.size <= _DECIMAL_LIMIT and element[0] in "iu":
+        return f"dense<{array.astype('u8' if element[0] == 'u' else 'i8').tolist()}>"
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     return f'dense<"0x{little.tobytes().hex().upper()}">'
 
@@ -60,10 +62,3 @@ def _is_splat(array: np.ndarray) -> bool:
         return False
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     return bool((flat == flat[0]).all())
-
-
-def _nested(array) -> str:
-    if array.ndim == 0:
-        x = array[()]
-        return ("true" if x else "false") if array.dtype == bool else str(int(x))
-    return "[" + ", ".join([_nested(row[...]) for row in map(array.__getitem__, range(len(array)))]) + "]"

@@ -1,0 +1,72 @@
+"""The names of jaxlib in use, and what merely importing the runtime must not do."""
+import ast
+import importlib
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import gradix._runtime as runtime
+
+_FOLDER = pathlib.Path(runtime.__file__).parent
+
+# Every attribute of jaxlib's modules that the runtime reads.
+NAMES = {
+    "jaxlib._jax": {"DeviceList", "HostBufferSemantics", "JaxRuntimeError", "SingleDeviceSharding",
+                    "array_result_handler", "batched_device_put", "buffer_to_dlpack_managed_tensor",
+                    "dlpack_managed_tensor_to_buffer", "set_tracebacks_enabled"},
+    "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "make_cpu_client",
+                          "register_custom_call_target", "_version"},
+    "jaxlib.mlir.ir": {"Context", "DialectRegistry", "Module"},
+    "jaxlib.mlir._mlir_libs._jax_mlir_ext": {"register_dialects"},
+    "jaxlib.mlir.dialects.stablehlo": {"register_dialect"},
+    "jaxlib.lapack": {"registrations"},
+    "jaxlib.cpu._lapack": {"initialize"},
+}
+ALIASES = {"_jax": "jaxlib._jax", "xc": "jaxlib.xla_client"}
+
+
+@pytest.mark.parametrize("module", sorted(NAMES))
+def test_the_names_are_there(module):
+    missing = {n for n in NAMES[module] if not hasattr(importlib.import_module(module), n)}
+    assert not missing, f"{module} no longer has {sorted(missing)}"
+
+
+@pytest.mark.parametrize("path", sorted(_FOLDER.glob("xla*.py")), ids=lambda p: p.stem)
+def test_the_list_of_names_is_whole(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ALIASES:
+            assert node.attr in NAMES[ALIASES[node.value.id]], f"{path.name} uses {node.value.id}.{node.attr}"
+
+
+def test_only_the_xla_files_import_jaxlib():
+    for path in _FOLDER.glob("*.py"):
+        names = {n for node in ast.walk(ast.parse(path.read_text())) for n in
+                 ([a.name for a in node.names] if isinstance(node, ast.Import) else
+                  [node.module or ""] if isinstance(node, ast.ImportFrom) else [])}
+        assert path.stem.startswith("xla") or not any(n.split(".")[0] == "jaxlib" for n in names), path.name
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          cwd=_FOLDER.parents[1])
+
+
+def test_importing_starts_nothing_heavy():
+    done = run("import sys; from gradix._runtime import xla; assert not xla.is_started();"
+               "print([m for m in ('jax', 'scipy', 'jaxlib.mlir', 'opt_einsum') if m in sys.modules])")
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_running_imports_no_jax_and_prints_nothing():
+    done = run("""if True:
+        import sys, numpy as np, ml_dtypes
+        from gradix._core.aval import make_aval
+        from gradix._runtime import xla
+        a = make_aval((3,), np.dtype(ml_dtypes.bfloat16))
+        b = xla.put(np.ones(3, a.dtype), a)
+        t = "tensor<3xbf16>"
+        ex = xla.compile(f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ return %a : {t} }} }}", [a], [a])
+        assert xla.get(ex([b])[0]).tolist() == [1, 1, 1] and 'jax' not in sys.modules""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
