@@ -20,6 +20,7 @@ from gradix._base.tree import (
     register_pytree_with_keys,
     register_pytree_with_keys_class,
     register_static,
+    registry as default_registry,
     tree_all,
     tree_broadcast,
     tree_flatten,
@@ -37,7 +38,6 @@ from gradix._base.tree import (
     treedef_is_leaf,
     treedef_tuple,
 )
-from gradix._base.tree import registry as default_registry
 
 __all__ = [
     "DictKey",

@@ -4,7 +4,8 @@ import contextlib
 import functools
 import os
 import threading
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import options
 
@@ -129,7 +130,9 @@ def _check_type(name: str, types: tuple[type, ...], value: Any) -> Any:
         return value
     if float in types and isinstance(value, int):
         return float(value)
-    raise ValueError(f"option {name} must be of type {types[0].__name__}; got {value!r} of type {type(value).__name__}.")
+    raise ValueError(
+        f"option {name} must be of type {types[0].__name__}; got {value!r} of type {type(value).__name__}."
+    )
 
 
 def _check_integer_or_none(name: str, value: Any) -> Any:

@@ -192,14 +192,32 @@ IMPLIED = {
 
 # What a traced program may depend on.
 TRACED = frozenset(
-    """
-    jax_allow_f16_reductions jax_check_static_indices jax_custom_vjp3 jax_debug_infs jax_debug_key_reuse jax_debug_nans
-    jax_default_device jax_default_matmul_precision jax_default_prng_impl jax_disable_jit jax_enable_checks
-    jax_enable_custom_prng jax_enable_x64 jax_error_checking_behavior_divide jax_error_checking_behavior_nan
-    jax_error_checking_behavior_oob jax_explicit_x64_dtypes jax_high_dynamic_range_gumbel jax_legacy_prng_key
-    jax_numpy_dtype_promotion jax_numpy_rank_promotion jax_softmax_custom_jvp jax_threefry_partitionable
-    jax_use_direct_linearize
-    """.split()
+    [
+        "jax_allow_f16_reductions",
+        "jax_check_static_indices",
+        "jax_custom_vjp3",
+        "jax_debug_infs",
+        "jax_debug_key_reuse",
+        "jax_debug_nans",
+        "jax_default_device",
+        "jax_default_matmul_precision",
+        "jax_default_prng_impl",
+        "jax_disable_jit",
+        "jax_enable_checks",
+        "jax_enable_custom_prng",
+        "jax_enable_x64",
+        "jax_error_checking_behavior_divide",
+        "jax_error_checking_behavior_nan",
+        "jax_error_checking_behavior_oob",
+        "jax_explicit_x64_dtypes",
+        "jax_high_dynamic_range_gumbel",
+        "jax_legacy_prng_key",
+        "jax_numpy_dtype_promotion",
+        "jax_numpy_rank_promotion",
+        "jax_softmax_custom_jvp",
+        "jax_threefry_partitionable",
+        "jax_use_direct_linearize",
+    ]
 )
 
 # Public context managers: name: (option, what it does).

@@ -1,22 +1,20 @@
-"""Functions on pytrees: nested containers of leaves, taken apart and put together."""
+"""Functions on pytrees: mapping, reducing, spreading, transposing, naming the places."""
 
 import functools
-from typing import Any, Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from .flattening import IsLeaf, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure
+from .native import KeyPath, PyTreeDef, children_with_keys, key_string, pytree, registry
 from .prefix import _up_to, broadcast_prefix
-from .recursion import nesting_error
-from .native import KeyPath, PyTreeDef, children_with_keys, flatten, flatten_with_path, key_string, pytree, registry
 
 # fmt: off
 __all__ = [
     "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "tree_all",
-    "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure", "tree_transpose",
-    "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+    "tree_broadcast", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_transpose",
+    "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]
 # fmt: on
-
-IsLeaf = Callable[[Any], bool]
 
 
 class Unspecified:
@@ -29,69 +27,6 @@ class Unspecified:
 
 
 _UNSPECIFIED = Unspecified()
-
-
-def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a pytree, in order, and its structure.
-
-    Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types are nodes, None is
-    a node without leaves, all else is a leaf.
-
-    Args:
-        tree: any value.
-        is_leaf: called on each node before it is entered; True makes the node a leaf.
-
-    Raises:
-        RecursionError: the tree contains itself, or is nested too deeply.
-        ValueError: the keys of a dict cannot be sorted.
-
-    Example:
-        >>> tree_flatten({"b": [1, 2], "a": (3, None)})
-        ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
-    """
-    try:
-        return flatten(tree, is_leaf)
-    except (SystemError, RecursionError) as error:
-        raise nesting_error(tree, is_leaf, error) from error
-
-
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The pytree of structure `treedef` with these leaves; the inverse of `tree_flatten`.
-
-    Raises:
-        ValueError: too few or too many leaves.
-
-    Example:
-        >>> tree_unflatten(tree_structure((1, {"a": 2})), [10, 20])
-        (10, {'a': 20})
-    """
-    return treedef.unflatten(leaves)
-
-
-def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a pytree, in order.
-
-    Example:
-        >>> tree_leaves([1, (2, None), {"x": 3}])
-        [1, 2, 3]
-    """
-    try:
-        return flatten(tree, is_leaf)[0]
-    except (SystemError, RecursionError) as error:
-        raise nesting_error(tree, is_leaf, error) from error
-
-
-def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """The structure of a pytree: hashable, comparable, printable.
-
-    Example:
-        >>> tree_structure({"a": [1, 2], "b": None})
-        PyTreeDef({'a': [*, *], 'b': None})
-    """
-    try:
-        return flatten(tree, is_leaf)[1]
-    except (SystemError, RecursionError) as error:
-        raise nesting_error(tree, is_leaf, error) from error
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
@@ -224,39 +159,6 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     return inner_treedef.unflatten(columns)
 
 
-def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """The (key path, leaf) pairs of a pytree, and its structure.
-
-    Args:
-        is_leaf: as in `tree_flatten`; with `is_leaf_takes_path` it is called with (path, node).
-
-    Example:
-        >>> tree_flatten_with_path({"a": [1]})
-        ([((DictKey(key='a'), SequenceKey(idx=0)), 1)], PyTreeDef({'a': [*]}))
-    """
-    predicate = is_leaf
-    if is_leaf is not None and not is_leaf_takes_path:
-        predicate = lambda path, node: is_leaf(node)  # noqa: E731
-    try:
-        return flatten_with_path(tree, predicate)
-    except (SystemError, RecursionError) as error:
-        raise nesting_error(tree, None if is_leaf_takes_path else is_leaf, error) from error
-
-
-def tree_leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> list[tuple[KeyPath, Any]]:
-    """The (key path, leaf) pairs of a pytree.
-
-    Example:
-        >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
-        [("['a'][0]", 1), ("['a'][1]", 2)]
-    """
-    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
-
-
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,
@@ -285,6 +187,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         separator: put between the keys.
 
     Example:
+        >>> from gradix._base.tree import tree_leaves_with_path
         >>> path = tree_leaves_with_path({"a": [1, {"w": 2}]})[1][0]
         >>> keystr(path), keystr(path, simple=True, separator="/")
         ("['a'][1]['w']", 'a/1/w')

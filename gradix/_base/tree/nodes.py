@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any, Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 from .native import registry
 

@@ -1,8 +1,10 @@
 """One pytree as the prefix of another: spreading its leaves, and saying where the two part."""
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Callable
+from typing import Any
 
+from .flattening import tree_flatten
 from .native import PyTreeDef, children_with_keys, flatten, key_string
 
 __all__ = ["broadcast_prefix", "equality_errors", "flatten_axes", "prefix_errors"]
@@ -40,10 +42,10 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     Raises:
         ValueError: `prefix_tree` is not a prefix of `full_tree`; names the path of every difference.
     """
-    leaves, prefix_def = flatten(prefix_tree, is_leaf)
+    leaves, prefix_def = tree_flatten(prefix_tree, is_leaf)
     spread = []
     for leaf, subtree in zip(leaves, _up_to(prefix_def, prefix_tree, full_tree, is_leaf, "prefix_tree", "full_tree")):
-        spread.extend([leaf] * len(flatten(subtree, is_leaf)[0]))
+        spread.extend([leaf] * tree_flatten(subtree, is_leaf)[1].num_leaves)
     return spread
 
 
@@ -122,7 +124,8 @@ def prefix_errors(
 def equality_errors(tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple]:
     """(path, description in tree1, description in tree2, what differs) for each place where structures differ."""
     return [
-        (path, _describe(one), _describe(two), why) for path, one, two, why in _differences((), tree1, tree2, is_leaf, False)
+        (path, _describe(one), _describe(two), why)
+        for path, one, two, why in _differences((), tree1, tree2, is_leaf, False)
     ]
 
 
@@ -159,9 +162,7 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
         return f"{header}different keys: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip("; ") + "."
     if why == "length":
         lengths = [len(children_with_keys(node)[0]) for node in (one, two)]
-        return (
-            f"{header}different lengths of {type(one).__name__}: {lengths[0]} in {name_one}, {lengths[1]} in {name_two}."
-        )
+        return f"{header}different lengths of {type(one).__name__}: {lengths[0]} in {name_one}, {lengths[1]} in {name_two}."
     data = [children_with_keys(node)[1] for node in (one, two)]
     return (
         f"{header}different pytree metadata of {type(one).__name__}: "

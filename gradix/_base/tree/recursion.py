@@ -1,54 +1,144 @@
-"""Why a tree could not be walked to its end: it contains itself, or is nested too deeply."""
+"""What went wrong inside a tree, and where; and the interpreter's stack budget put right afterwards.
 
+jaxlib enters one level of the interpreter's recursion budget for each level of a tree, and does not leave it when a
+callback raises: every error deep in a tree would cost its thread some of its stack for good, and a registered node
+that contains itself all of it. Here the levels are given back.
+"""
+
+import ctypes
+import functools
 import sys
-from typing import Any, Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .native import children_with_keys, key_string
+from .native import children_with_keys, flatten, key_string
 
-__all__ = ["nesting_error"]
+__all__ = ["LOAN", "failure", "leave"]
+
+_enter = functools.partial(ctypes.pythonapi.Py_EnterRecursiveCall, b"")
+leave = ctypes.pythonapi.Py_LeaveRecursiveCall
+
+# Levels a handler gives back blindly, before it can call anything at all; `failure` settles the account.
+LOAN = range(64)
+_PROBE_LIMIT = 20_000
 
 
-def nesting_error(tree: Any, is_leaf: Callable[[Any], bool] | None, cause: BaseException) -> BaseException:
-    """The error to raise in place of `cause`, which jaxlib raised when it ran out of stack.
+def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] | None) -> Exception:
+    """The error to raise in place of `error`, met in flattening `tree`; to be called after `LOAN` levels were left.
 
-    jaxlib reports it as a SystemError; an error of another kind is returned as it is.
+    Args:
+        is_leaf: called with (path, node).
     """
-    if isinstance(cause, SystemError) and not isinstance(cause.__cause__ or cause.__context__, RecursionError):
-        return cause
-    path, holder = _innermost(tree, is_leaf)
-    if holder is None:
+    where = _retrace(tree, is_leaf)
+    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RecursionError):
+        _settle(-len(LOAN))  # jaxlib's own report: no callback raised, so nothing was lost
+        return _caused_by(error, _nesting_error(*where))
+    if where[1] != "raises" and isinstance(error, RecursionError):
+        _settle(sys.getrecursionlimit() - _depth() - _budget())
+        return _caused_by(error, _nesting_error(*where))
+    lost = len(where[0]) if where[1] == "raises" and _is_lossy() else 0
+    _settle(lost - len(LOAN))
+    if where[0] and isinstance(error, (ValueError, TypeError)):
+        error.add_note(f"While flattening the pytree, at tree{key_string(where[0])}.")
+    return error
+
+
+def _caused_by(cause: Exception, error: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def _nesting_error(path: tuple, kind: str, ancestor: tuple = ((), None)) -> RecursionError:
+    if kind == "cycle":
+        at, node = ancestor
         return RecursionError(
-            f"The pytree is nested about {len(path)} levels deep, more than the interpreter's stack allows "
-            f"(sys.getrecursionlimit() is {sys.getrecursionlimit()}). Keep the values in a flat list, or raise the limit."
+            f"The pytree contains itself: tree{key_string(path)} is the {type(node).__name__} at "
+            f"tree{key_string(at)}. Break the cycle, or stop at it with is_leaf."
         )
     return RecursionError(
-        f"The pytree contains itself: tree{key_string(path)} is the {type(holder[1]).__name__} at tree{key_string(holder[0])}. "
-        "Break the cycle, or stop at it with is_leaf."
+        f"The pytree is nested more than {sys.getrecursionlimit()} levels deep, which the interpreter's stack does not "
+        "allow. Keep the values in a flat list, or raise the limit with sys.setrecursionlimit."
     )
 
 
-def _innermost(tree: Any, is_leaf) -> tuple[tuple, tuple | None]:
-    """Walk without recursion to the first node that is its own ancestor: (path, (ancestor's path, ancestor)).
+def _retrace(tree: Any, is_leaf) -> tuple:
+    """Flatten again, without recursion, to where it fails.
 
-    Without one: (the deepest path met, None).
+    Returns:
+        (path, "raises"), (path, "cycle", (ancestor's path, ancestor)), or (deepest path, "deep").
     """
     deepest: tuple = ()
-    open_nodes: dict[int, tuple] = {}
+    ancestors: dict[int, tuple] = {}
     stack: list[tuple[tuple, Any, bool]] = [((), tree, True)]
     while stack:
         path, node, entering = stack.pop()
         if not entering:
-            del open_nodes[id(node)]
+            del ancestors[id(node)]
             continue
-        if id(node) in open_nodes:
-            return path, open_nodes[id(node)]
-        children = None if is_leaf is not None and is_leaf(node) else children_with_keys(node)
-        if not children or not children[0]:
-            continue
+        if id(node) in ancestors:
+            return path, "cycle", ancestors[id(node)]
         deepest = max(deepest, path, key=len)
-        if len(path) > 10 * sys.getrecursionlimit():
+        if len(path) > 2 * sys.getrecursionlimit():
             break
-        open_nodes[id(node)] = (path, node)
-        stack.append((path, node, False))
-        stack.extend(((*path, key), child, True) for key, child in reversed(children[0]))
-    return deepest, None
+        try:
+            split = None if is_leaf is not None and is_leaf(path, node) else children_with_keys(node)
+            children = [] if split is None else [((*path, key), child, True) for key, child in split[0]]
+        except Exception:
+            return path, "raises"
+        if children:
+            ancestors[id(node)] = (path, node)
+            stack.append((path, node, False))
+            stack.extend(reversed(children))
+    return deepest, "deep"
+
+
+def _settle(levels: int) -> None:
+    """Leave that many levels of recursion, or enter as many if negative."""
+    for _ in range(levels):
+        leave()
+    for _ in range(-levels):
+        _enter()
+
+
+def _budget() -> int:
+    """How many levels of recursion are left to this thread."""
+    entered = 0
+    try:
+        while entered < _PROBE_LIMIT:
+            _enter()
+            entered += 1
+    except RecursionError:
+        pass
+    for _ in range(entered):
+        leave()
+    return entered
+
+
+def _depth() -> int:
+    return sum(1 for _ in _frames())
+
+
+def _frames() -> Iterator:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+@functools.cache
+def _is_lossy() -> bool:
+    """Whether this jaxlib loses levels when a callback raises."""
+
+    def refuse(node):
+        if node == 0:
+            raise LookupError
+        return False
+
+    before = _budget()
+    try:
+        flatten([[[0]]], refuse)
+    except LookupError:
+        pass
+    lost = before - _budget()
+    _settle(lost)
+    return lost > 0

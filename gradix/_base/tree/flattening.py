@@ -1,0 +1,120 @@
+"""Taking pytrees apart and putting them together."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .native import KeyPath, PyTreeDef, flatten, flatten_with_path
+from .recursion import LOAN, failure, leave
+
+__all__ = [
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+IsLeaf = Callable[[Any], bool]
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a pytree, in order, and its structure.
+
+    Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types are nodes, None is
+    a node without leaves, all else is a leaf.
+
+    Args:
+        tree: any value.
+        is_leaf: called on each node before it is entered; True makes the node a leaf.
+
+    Raises:
+        RecursionError: the tree contains itself, or is nested too deeply.
+        ValueError: the keys of a dict cannot be sorted.
+
+    Example:
+        >>> tree_flatten({"b": [1, 2], "a": (3, None)})
+        ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
+    """
+    try:
+        return _one_frame_down(flatten, tree, is_leaf)
+    except Exception as error:
+        for _ in LOAN:
+            leave()
+        raise failure(error, tree, _with_path(is_leaf))
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The pytree of structure `treedef` with these leaves; the inverse of `tree_flatten`.
+
+    Raises:
+        ValueError: too few or too many leaves.
+
+    Example:
+        >>> tree_unflatten(tree_structure((1, {"a": 2})), [10, 20])
+        (10, {'a': 20})
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a pytree, in order.
+
+    Example:
+        >>> tree_leaves([1, (2, None), {"x": 3}])
+        [1, 2, 3]
+    """
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+    """The structure of a pytree: hashable, comparable, printable.
+
+    Example:
+        >>> tree_structure({"a": [1, 2], "b": None})
+        PyTreeDef({'a': [*, *], 'b': None})
+    """
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The (key path, leaf) pairs of a pytree, and its structure.
+
+    Args:
+        is_leaf: as in `tree_flatten`; with `is_leaf_takes_path` it is called with (path, node).
+
+    Example:
+        >>> tree_flatten_with_path({"a": [1]})
+        ([((DictKey(key='a'), SequenceKey(idx=0)), 1)], PyTreeDef({'a': [*]}))
+    """
+    predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
+    try:
+        return _one_frame_down(flatten_with_path, tree, predicate)
+    except Exception as error:
+        for _ in LOAN:
+            leave()
+        raise failure(error, tree, predicate)
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The (key path, leaf) pairs of a pytree.
+
+    Example:
+        >>> from gradix._base.tree import keystr
+        >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
+        [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def _one_frame_down(walk: Callable, tree: Any, is_leaf: Callable | None) -> tuple:
+    """Call `walk` with one frame to spare, without which a handler of a RecursionError could call nothing."""
+    return walk(tree, is_leaf)
+
+
+def _with_path(is_leaf: IsLeaf | None) -> Callable[[tuple, Any], bool] | None:
+    return None if is_leaf is None else lambda path, node: is_leaf(node)
