@@ -19,22 +19,24 @@ _lock = threading.Lock()
 
 def host_function(callback):
     """A `HostCallback` in the form XLA calls: buffers of the operands, then buffers to fill."""
-    fn, ordered, n = callback.function, callback.ordered, len(callback.in_avals)
+    fn, ordered = callback.function, callback.ordered
+    dtypes = [physical_dtype(a.dtype) for a in callback.in_avals]
+    n = len(dtypes)
     outs = [(tuple(a.shape), physical_dtype(a.dtype)) for a in callback.out_avals]
     skip = int(ordered)                                     # a token comes before operands, and before results
 
     def call(ctx, *buffers):
         try:
-            ins = [_copy(b) for b in buffers[skip:skip + n]]
+            ins = [_copy(b, d) for b, d in zip(buffers[skip:skip + n], dtypes)]
             _fill(fn, fn(*ins), buffers[n + 2 * skip:], outs)
         except BaseException as error:
             raise RuntimeError(f"gradix-callback-failure:{_remember(error)}") from None
     return call
 
 
-def _copy(buffer) -> np.ndarray:
+def _copy(buffer, dtype) -> np.ndarray:
     """The operand as an array of its own: XLA reuses the memory once the callback returns."""
-    array = np.asarray(buffer).copy()
+    array = np.asarray(buffer).astype(dtype)
     array.flags.writeable = False
     return array
 

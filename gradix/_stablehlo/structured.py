@@ -7,9 +7,11 @@ import numpy as np
 
 from gradix._core.aval import AbstractToken, make_aval
 from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
+from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
 
 TOKEN = AbstractToken()
+_CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
 
 class HostCallback(NamedTuple):
@@ -125,13 +127,25 @@ class Structured(Writer):
         self.host_callbacks.append(record)
         target = f"xla_buffer_python_{'cpu' if self.platform == 'cpu' else 'gpu'}_callback"
         config: dict[str, Any] = {"index": np.uint64(len(self.host_callbacks) - 1)}
+        carried = [_carrier(a) for a in out_avals]
+        operands = [self._converted(v, _carrier(v.aval)) for v in values]
         if ordered:
-            values, out_avals = (self.ordering_token(), *values), (TOKEN, *out_avals)
-        results = self.custom_call(target, out_avals, *values, backend_config=config,
+            operands, carried = [self.ordering_token(), *operands], [TOKEN, *carried]
+        results = self.custom_call(target, carried, *operands, backend_config=config,
                                    has_side_effect=has_side_effect or ordered)
         if ordered:
             self.token = results.pop(0)
-        return results
+        return [self._converted(r, a) for r, a in zip(results, out_avals)]
+
+    def _converted(self, x: Value, aval) -> Value:
+        return x if x.aval is aval else self.op("convert", aval, x)
+
+
+def _carrier(aval):
+    """The type in which a callback sees an array: XLA packs narrow types, NumPy cannot."""
+    element = element_type(aval.dtype)
+    wide = _CARRIERS.get(element)
+    return aval if wide is None else make_aval(aval.shape, np.dtype(wide), False)
 
 
 def _aliases(aliases: dict, results: int) -> list[str]:

@@ -27,13 +27,13 @@ def test_values(spell):
 
 def test_several_operands_and_results(spell):
     def both(x, n):
-        return x * n, n + 1
+        return x * np.float32(n), n + 1
     got = spell(lambda em, outs, x, n: em.callback(both, [V, I], x, n), [X, np.int32(2)], [V, I])
     assert got[0].tolist() == (X * 2).tolist() and got[1] == 3
 
 
 @pytest.mark.parametrize("name", ["bool", "int4", "uint2", "int8", "uint64", "bfloat16", "float8_e4m3fn", "float64",
-                                  "complex128"])
+                                  "complex128", "float4_e2m1fn"])
 @pytest.mark.parametrize("shape", [(), (3,), (0, 2), (2, 5)])
 def test_dtypes_and_shapes(name, shape, spell):
     dtype = np.dtype(getattr(ml_dtypes, name, name))
@@ -43,7 +43,7 @@ def test_dtypes_and_shapes(name, shape, spell):
     def same(v):
         seen.append(v)
         return [v]
-    got, = spell(lambda em, outs, x: em.callback(same, outs, x), [x], [make_aval(shape, dtype)])
+    got, = spell(lambda em, outs, x: em.callback(same, outs, x, has_side_effect=True), [x], [make_aval(shape, dtype)])
     assert seen[0].dtype == dtype and seen[0].tobytes() == x.tobytes() == got.tobytes()
 
 
