@@ -7,49 +7,49 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradix._base.config import is_x64, numpy_dtype_promotion
+from gradix._base.config import is_x64, state
 from gradix._core.promotion import (
-    STRICT as STRICT,
-    TypePromotionError as TypePromotionError,
-    default_dtype as default_dtype,
+    STRICT,
+    TypePromotionError,
+    default_dtype,
     promote_all,
     promote_nodes,
-    promote_pair as promote_pair,
+    promote_pair,
 )
 from gradix._core.scalar_types import (
-    BITWISE as BITWISE,
-    BOOL as BOOL,
-    COMPLEX as COMPLEX,
-    FLOAT as FLOAT,
-    INEXACT as INEXACT,
-    INTEGER as INTEGER,
-    KEY as KEY,
-    NARROW_FLOAT as NARROW_FLOAT,
-    NARROW_INTEGER as NARROW_INTEGER,
-    NUMERIC as NUMERIC,
-    ORDERED as ORDERED,
-    SIGNED as SIGNED,
-    SUPPORTED as SUPPORTED,
-    UNSIGNED as UNSIGNED,
-    ExtendedDType as ExtendedDType,
-    KeyType as KeyType,
-    as_dtype as as_dtype,
-    dtype_name as dtype_name,
-    extended as extended,
-    float0 as float0,
-    is_bool as is_bool,
-    is_complex as is_complex,
-    is_extended as is_extended,
-    is_float as is_float,
-    is_inexact as is_inexact,
-    is_integer as is_integer,
-    is_numeric as is_numeric,
-    is_signed as is_signed,
-    is_unsigned as is_unsigned,
-    itemsize_bits as itemsize_bits,
-    physical_dtype as physical_dtype,
-    prng_key as prng_key,
-    short_name as short_name,
+    BITWISE,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    KEY,
+    NARROW_FLOAT,
+    NARROW_INTEGER,
+    NUMERIC,
+    ORDERED,
+    SIGNED,
+    SUPPORTED,
+    UNSIGNED,
+    ExtendedDType,
+    KeyType,
+    as_dtype,
+    dtype_name,
+    extended,
+    float0,
+    is_bool,
+    is_complex,
+    is_extended,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_numeric,
+    is_signed,
+    is_unsigned,
+    itemsize_bits,
+    physical_dtype,
+    prng_key,
+    short_name,
 )
 
 bfloat16 = ml_dtypes.bfloat16
@@ -57,11 +57,18 @@ bfloat16 = ml_dtypes.bfloat16
 # ---------------------------------------------------------------- canonical width
 _NARROWED = {np.dtype(a): np.dtype(b) for a, b in (("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"),
                                                    ("complex128", "complex64"))}
-# Indexed by is_x64(): whatever names a supported dtype -> that dtype at its canonical width.
-_CANONICAL: tuple[dict, dict] = tuple(
-    {x: d if x64 else _NARROWED.get(d, d) for e in SUPPORTED
-     for x, d in ((e, e), (e.name, e), (e.type, e), *(((t, e) for t in (bool, int, float, complex) if np.dtype(t) == e)))}
-    for x64 in (False, True))
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def _canonical_table(x64: bool) -> dict:
+    """Dtype, name, scalar type and Python type of every supported dtype -> that dtype at its canonical width."""
+    table: dict = {}
+    for dtype in SUPPORTED:
+        table[dtype] = table[dtype.name] = table[dtype.type] = dtype if x64 else _NARROWED.get(dtype, dtype)
+    return table | {t: table[np.dtype(t)] for t in _PYTHON_SCALARS}
+
+
+_CANONICAL = _canonical_table(False), _canonical_table(True)  # indexed by the option jax_enable_x64
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
@@ -76,7 +83,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
         dtype(bfloat16)
     """
     try:
-        return _CANONICAL[is_x64()][dtype]
+        return _CANONICAL[state.jax_enable_x64][dtype]
     except (KeyError, TypeError):
         d = as_dtype(dtype)
     if isinstance(d, ExtendedDType):
@@ -87,13 +94,18 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
     return d if is_x64() else _NARROWED.get(d, d)
 
 
+_ENABLE_X64 = ("Enable 64-bit types with gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the "
+               "environment or `with gradix.enable_x64():`")
+
+
 def truncation_warning(requested, name: str | None = None) -> str:
     """What to tell a user who asked for a 64-bit dtype while x64 is off."""
-    where = f" requested in {name}" if name else ""
-    return (f"Explicitly requested dtype {requested}{where} is not available, and will be truncated to dtype "
-            f"{_NARROWED.get(requested, requested)}. Enable 64-bit types with "
-            "gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the environment or "
-            "`with gradix.enable_x64():`, or ask for the 32-bit dtype.")
+    return (f"{_unavailable(requested, name)}, and will be truncated to dtype {_NARROWED[requested]}. {_ENABLE_X64}, "
+            f"or ask for {_NARROWED[requested]}.")
+
+
+def _unavailable(requested, name: str | None) -> str:
+    return f"Explicitly requested dtype {requested}{f' requested in {name}' if name else ''} is not available"
 
 
 def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
@@ -103,6 +115,7 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
 
     Raises:
         TypeError: when `dtype` names no dtype, or one no array can have.
+        ValueError: where it would narrow, under the option jax_explicit_x64_dtypes="error".
     """
     if dtype is None or dtype is float or dtype is int or dtype is complex:
         return canonicalize_dtype(dtype)
@@ -112,14 +125,16 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
             return d
         raise TypeError(f"Gradix arrays hold numbers and booleans, got dtype {dtype!r}{' in ' + name if name else ''}. "
                         "Use one of " + ", ".join(sorted(t.name for t in SUPPORTED)) + ".")
-    if d in _NARROWED and not is_x64():
-        warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
-        return _NARROWED[d]
-    return d
+    if d not in _NARROWED or state.jax_enable_x64 or state.jax_explicit_x64_dtypes == "allow":
+        return d
+    if state.jax_explicit_x64_dtypes == "error":
+        raise ValueError(f"{_unavailable(d, name)}. {_ENABLE_X64}, ask for {_NARROWED[d]}, or set "
+                         "jax_explicit_x64_dtypes to 'warn' or 'allow'.")
+    warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
+    return _NARROWED[d]
 
 
 # ---------------------------------------------------------------- values: dtype and weakness
-_PYTHON_SCALARS = (bool, int, float, complex)
 _WEAK_TYPES = frozenset((int, float, complex))
 
 
@@ -189,7 +204,7 @@ def is_weakly_typed(x: Any) -> bool:
 # ---------------------------------------------------------------- promotion
 def promotion_mode() -> int:
     """The last argument of `promote_pair` under the present configuration."""
-    return is_x64() + (STRICT if numpy_dtype_promotion() == "strict" else 0)
+    return state.jax_enable_x64 + (STRICT if state.jax_numpy_dtype_promotion == "strict" else 0)
 
 
 def promote_types(a: Any, b: Any, weak: bool = False):

@@ -10,8 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from gradix._core.scalar_types import (BOOL, COMPLEX, FLOAT, INTEGER, NARROW_FLOAT, NARROW_INTEGER, SUPPORTED,
-                                       as_dtype, dtype_name)
+from gradix._core.scalar_types import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    NARROW_FLOAT,
+    NARROW_INTEGER,
+    SUPPORTED,
+    as_dtype,
+    dtype_name,
+)
 
 # The mode of a promotion: is_x64() (False or True), plus STRICT under numpy_dtype_promotion="strict".
 STRICT = 2
@@ -60,7 +69,7 @@ def _join(nodes: frozenset, mode: int) -> Any:
     uppers = _uppers(mode)
     bad = [n for n in nodes if n not in uppers]
     if bad:
-        raise ValueError(f"dtype={bad[0]} is not a valid dtype for type promotion, and it met "
+        raise ValueError(f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion, and it met "
                          f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart.")
     common = frozenset.intersection(*(uppers[n] for n in nodes))
     for node in common:
@@ -76,8 +85,8 @@ def _names(nodes) -> str:
 def _no_path(nodes: frozenset, mode: int) -> str:
     text = f"Input dtypes ({_names(nodes)}) have no available implicit dtype promotion path"
     if mode >= STRICT:
-        return text + (" under numpy_dtype_promotion='strict'. Cast the inputs to the dtype you want with x.astype(...), "
-                       "or set numpy_dtype_promotion='standard'.")
+        return text + (" under numpy_dtype_promotion='strict'. Cast the inputs to one dtype with x.astype(...), or "
+                       "set numpy_dtype_promotion='standard'.")
     if nodes & NARROW_INTEGER:
         return text + (": 2-bit and 4-bit integers are never promoted by themselves. Cast explicitly, "
                        "for example x.astype('int32').")
@@ -125,7 +134,8 @@ def promote_pair(dtype_a, weak_a: bool, dtype_b, weak_b: bool, x64: int) -> tupl
 def promote_all(operands, mode: int) -> tuple[Any, bool]:
     """Dtype and weakness of an operation on any number of (dtype, weak) pairs."""
     if len(operands) == 2:
-        return promote_pair(*operands[0], *operands[1], mode)
+        (a, weak_a), (b, weak_b) = operands
+        return promote_pair(a, weak_a, b, weak_b, mode)
     return _bound(frozenset(operands), mode)
 
 
