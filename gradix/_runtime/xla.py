@@ -20,6 +20,7 @@ from gradix._runtime.xla_client import (
     client as client,
     configure as configure,
     devices as devices,
+    fingerprint as fingerprint,
     is_started as is_started,
     local_devices as local_devices,
 )

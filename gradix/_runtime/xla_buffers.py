@@ -25,6 +25,8 @@ _TABLE_LIMIT = 1 << 16
 _physicals: dict = {}
 _ALIASES, _COPIES = _jax.HostBufferSemantics.ZERO_COPY, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SMALL = 1 << 16
+_FEW = 1 << 12
+_bit_widths: dict[np.dtype, int] = {}
 
 
 def physical(aval) -> Physical:
@@ -83,14 +85,14 @@ def _get_exotic(buffer) -> np.ndarray:
         array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)
     else:
         array = _unpack(_memory(buffer, -(-prod(aval.shape) * bits // 8)), aval, bits)
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 
 def _memory(buffer, size: int) -> np.ndarray:
-    """The bytes of a buffer, kept alive and safe from donation while the view lives."""
-    if size == 0:
-        return np.empty(0, np.uint8)
+    """The bytes of a buffer, kept alive and safe from donation while the view lives; few bytes are copied."""
+    if size <= _FEW:
+        return np.frombuffer(ctypes.string_at(buffer.unsafe_buffer_pointer(), size), np.uint8)
     view = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
     try:
         view.keep = _jax.buffer_to_dlpack_managed_tensor(buffer)
@@ -102,10 +104,11 @@ def _memory(buffer, size: int) -> np.ndarray:
 
 def _bits(dtype: np.dtype) -> int:
     """Bits per element in device memory, where narrow types are packed."""
-    try:
-        return ml_dtypes.iinfo(dtype).bits
-    except ValueError:
-        return ml_dtypes.finfo(dtype).bits
+    found = _bit_widths.get(dtype)
+    if found is None:
+        info = ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo
+        found = _bit_widths[dtype] = info(dtype).bits
+    return found
 
 
 def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:

@@ -43,7 +43,8 @@ def _copy(buffer, dtype) -> np.ndarray:
 
 def _fill(fn, results, buffers, outs) -> None:
     if not isinstance(results, (list, tuple)):
-        raise TypeError(f"callback {_name(fn)} must return a sequence of {len(outs)} arrays, got {type(results).__name__}")
+        raise TypeError(f"callback {_name(fn)} must return a sequence of {len(outs)} arrays, "
+                        f"got {type(results).__name__}")
     if len(results) != len(outs):
         raise ValueError(f"callback {_name(fn)} must return {len(outs)} arrays, got {len(results)}")
     for i, (result, buffer, (shape, dtype)) in enumerate(zip(results, buffers, outs)):
@@ -53,8 +54,8 @@ def _fill(fn, results, buffers, outs) -> None:
                              f"but its result type says {shape}. Return that shape, or declare the one returned.")
         if array.dtype != dtype:
             if isinstance(result, (np.ndarray, np.generic)):
-                raise TypeError(f"callback {_name(fn)} returned dtype {array.dtype} for result {i}, but its result type "
-                                f"says {dtype}. Return x.astype({dtype.name!r}), or declare the one returned.")
+                raise TypeError(f"callback {_name(fn)} returned dtype {array.dtype} for result {i}, but its result "
+                                f"type says {dtype}. Return x.astype({dtype.name!r}), or declare the one returned.")
             array = array.astype(dtype)
         np.asarray(buffer)[...] = array
 

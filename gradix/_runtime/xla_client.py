@@ -1,11 +1,15 @@
 """The PJRT client and its devices, started at the first use of one."""
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
+import platform
 import threading
 from typing import Any
 
-from jaxlib import _jax
-from jaxlib import xla_client as xc
+from jaxlib import _jax, xla_client as xc
+from jaxlib.version import __version__ as jaxlib_version
 
 RuntimeFailure = _jax.JaxRuntimeError
 
@@ -39,6 +43,23 @@ def client():
                 _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
                 _client = xc.make_cpu_client(asynchronous=False, **_settings)
     return _client
+
+
+@functools.lru_cache(None)
+def fingerprint() -> str:
+    """What compiled code depends on besides the program: jaxlib, the CPU and XLA's flags. Starts no client."""
+    parts = [jaxlib_version, str(xc._version), platform.platform(), os.environ.get("XLA_FLAGS", ""), _cpu()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _cpu() -> str:
+    """The CPU's model and features."""
+    try:
+        with open("/proc/cpuinfo") as f:
+            lines = f.read().split("\n\n", 1)[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return "\n".join([s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))])
 
 
 def devices() -> list:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxlib import _jax
@@ -11,6 +12,7 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
+from gradix._stablehlo.emitter import SMALL_CALL
 
 
 class Executable:
@@ -64,14 +66,15 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
         RuntimeFailure: XLA refuses the program or its options.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    program = xla_callbacks.parse_module(text) if functions else text
-    try:
-        loaded = _compile(program, where, options, functions)
-    except RuntimeFailure as error:
-        if not xla_options.drop_unknown(options, error):
-            raise
-        loaded = _compile(program, where, options, functions)
-    return Executable(loaded, in_avals, out_avals, where, bool(functions))
+    while True:
+        try:
+            loaded = _compile(text, where, options, functions)
+            return Executable(loaded, in_avals, out_avals, where, bool(functions))
+        except RuntimeFailure as error:
+            if not xla_options.drop_unknown(options, error):
+                if SMALL_CALL not in text:
+                    raise
+                text = text.replace(SMALL_CALL, "")         # XLA cannot make one kernel of it
 
 
 def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
@@ -86,11 +89,11 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
     return Executable(loaded, in_avals, out_avals, where, bool(functions))
 
 
-def _compile(program, where: Place, options, functions: list):
+def _compile(text: str, where: Place, options, functions: list):
     built = _options(options, where)
     if functions:
-        return client().compile_and_load(program, where.device_list, built, functions)
-    return client().compile_and_load(program, where.device_list, built)
+        return client().compile_and_load(xla_callbacks.parse_module(text), where.device_list, built, functions)
+    return client().compile_and_load(text, where.device_list, built)
 
 
 def _options(options, where: Place):

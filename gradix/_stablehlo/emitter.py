@@ -1,7 +1,8 @@
 """The emitter handed to every `lower` rule: programs, private functions and the everyday operations."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from gradix._stablehlo.structured import TOKEN, Structured
 from gradix._stablehlo.types import element_type, tensor_type
 from gradix._stablehlo.writer import Value
 
-# XLA:CPU emits a function called with this attribute as one native kernel, loops and all.
+# XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
+# have a sort, top_k, scatter, fft, custom call or large product inside.
 SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 
 
@@ -29,7 +31,7 @@ class Emitter(Structured):
         self.trace_expand = trace_expand
         self.functions: list[str] = []
         self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
-        self._texts: dict[tuple, str] = {}        # by text
+        self._texts: dict[str, str] = {}        # by text
         self._names: set[str] = {"main"}
         self._kept: list = []                     # what `_symbols` knows by identity must outlive it
         self._expansions: dict = {}
@@ -61,7 +63,7 @@ class Emitter(Structured):
                 f"Add a method `lower(em, out, *values, **params)` to class {type(primitive).__name__}.")
         avals = tuple([v.aval for v in ins])
         try:
-            key = primitive, avals, tuple(params.items())
+            key = primitive, avals, *[(k, _exact(v)) for k, v in params.items()]
             closed = self._expansions.get(key)
         except TypeError:                          # a parameter without a hash
             key = closed = None
@@ -108,9 +110,9 @@ class Emitter(Structured):
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
         rest = f"({signature}) -> ({types}) {{\n{text}{text and chr(10)}{returned}\n}}"
-        symbol = self._texts.get((name, rest))
+        symbol = self._texts.get(rest)
         if symbol is None:
-            symbol = self._texts[name, rest] = self._unused(identifier(name))
+            symbol = self._texts[rest] = self._unused(identifier(name))
             self.functions.append(f"func.func private @{symbol}{rest}")
         return symbol
 
@@ -124,7 +126,7 @@ class Emitter(Structured):
 
     def call(self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
-        attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
+        attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"     # the runtime may blank SMALL_CALL out
         if ordered:
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
         return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
@@ -183,12 +185,20 @@ class Emitter(Structured):
         """EQ NE LT LE GT GE; `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN, by default it follows the dtype."""
         kind = kind or compare_kind(x.aval.dtype)
         out = make_aval(x.aval.shape, np.dtype(bool), False)
-        return self.op("compare", out, x, y, attrs=f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-                                                   f", compare_type = #stablehlo<comparison_type {kind}>")
+        attrs = (f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+                 f"compare_type = #stablehlo<comparison_type {kind}>")
+        return self.op("compare", out, x, y, attrs=attrs)
 
     def select(self, pred: Value, x: Value, y: Value) -> Value:
         """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
         return self.op("select", x.aval, pred, x, y)
+
+
+def _exact(value):
+    """A key that tells 0.0 from -0.0 and 1 from True."""
+    if isinstance(value, tuple):
+        return tuple(map(_exact, value))
+    return (type(value), repr(value)) if isinstance(value, (float, complex, np.generic)) else (type(value), value)
 
 
 def compare_kind(dtype) -> str:

@@ -1,7 +1,8 @@
 """A closed jaxpr as a StableHLO module."""
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """Operations that hold regions or name functions outside: loops, branches, reductions, custom calls, callbacks."""
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 

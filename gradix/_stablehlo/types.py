@@ -28,7 +28,8 @@ def element_type(dtype) -> str:
         physical = np.dtype(bool) if getattr(dtype, "names", None) else physical_dtype(dtype)
         found = _ELEMENTS.get(physical.name)
         if found is None:
-            raise TypeError(f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; cast with x.astype(...).")
+            raise TypeError(f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; "
+                            "cast with x.astype(...).")
         _elements[dtype] = found
     return found
 

@@ -88,19 +88,27 @@ class Writer:
 
         A scalar given for a larger aval fills it.
         """
+        t = type(x)
+        if t is int or t is bool or (t is float and x):      # not 0.0, which equals -0.0
+            key = t, x, aval
+            found = self._constants.get(key)
+            if found is None:
+                found = self._constants[key] = self._scalar(x, aval)
+            return found
         host = getattr(x, "host", None)
         x = x if host is None else host
+        if not isinstance(x, np.ndarray) or not x.ndim:
+            return self._scalar(x[()] if isinstance(x, np.ndarray) else x, aval)
+        if x.shape != aval.shape:
+            raise ValueError(f"constant of shape {x.shape} does not fit the type {aval}")
         dtype = physical_dtype(aval.dtype)
-        if isinstance(x, np.ndarray) and x.ndim:
-            if x.shape != aval.shape:
-                raise ValueError(f"constant of shape {x.shape} does not fit the type {aval}")
-            literal = dense(x if x.dtype == dtype else x.astype(dtype))
-        else:
-            x = x[()] if isinstance(x, np.ndarray) else x
-            literal = f"dense<{scalar_text(x, dtype)}>" if aval.size != 0 else "dense<>"
-        return self._constant(literal, aval)
+        return self._constant(dense(x if x.dtype == dtype else x.astype(dtype)), aval)
 
     splat = constant
+
+    def _scalar(self, x, aval) -> Value:
+        literal = f"dense<{scalar_text(x, physical_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
+        return self._constant(literal, aval)
 
     def _constant(self, literal: str, aval) -> Value:
         t = tensor_type(aval)

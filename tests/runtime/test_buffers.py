@@ -9,9 +9,9 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla
 
 NAMES = ["bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32",
-         "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
-         "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
-         "float4_e2m1fn"]
+         "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn",
+         "float8_e5m2", "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
+         "float8_e8m0fnu", "float4_e2m1fn"]
 
 
 def aval_of(x):

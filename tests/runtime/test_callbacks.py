@@ -121,7 +121,7 @@ def test_ordered_callbacks_run_in_order_through_loops_branches_and_calls(spell):
 
         def step(i):
             tell("loop", i)
-            em.case(i, [lambda: [], lambda: tell("one", i) or []], [], ordered=True)
+            em.case(i, [list, lambda: tell("one", i) or []], [], ordered=True)
             return [em.op("add", I, i, one)]
         em.while_loop([em.constant(0, I)], lambda i: em.compare(i, n, "LT"), step, ordered=True)
         symbol = em.define("inner", [I], lambda i: tell("called", i) or [i], ordered=True)

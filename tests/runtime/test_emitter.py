@@ -174,6 +174,21 @@ def test_expand_is_traced_once():
     assert m.text.count("stablehlo.add") == 2 and traced == [(p.expand, (F,), {})]
 
 
+def test_expansions_tell_equal_parameters_apart():
+    class Fill(Primitive):
+        def expand(self, x, *, value):
+            return x
+    traced, p, vs = [], Fill("fill"), [Var(F) for _ in range(5)]
+
+    def trace(fn, avals, params):
+        traced.append(params["value"])
+        return ClosedJaxpr(chain("add", 1), [])
+    values = [0.0, -0.0, 1, True]
+    eqns = [JaxprEqn(p, [a], [b], {"value": v}) for a, b, v in zip(vs, vs[1:], values)]
+    lower_jaxpr(ClosedJaxpr(Jaxpr([], vs[:1], vs[-1:], eqns), []), "f", trace_expand=trace)
+    assert [repr(v) for v in traced] == ["0.0", "-0.0", "1", "True"]
+
+
 def test_a_missing_rule_says_what_to_write():
     x, y = Var(F), Var(F)
     jaxpr = Jaxpr([], [x], [y], [JaxprEqn(Primitive("bare"), [x], [y], {})])

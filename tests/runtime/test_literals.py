@@ -20,16 +20,14 @@ def dtype_of(name):
 
 def edge_values(dtype):
     """Values whose bits are easily lost."""
-    if dtype == bool:
+    if dtype.kind == "b":
         return np.array([True, False, True])
     if "int" in dtype.name:
         info = ml_dtypes.iinfo(dtype)
         return np.array([int(info.min), int(info.max), 0, 1]).astype(dtype) if info.bits < 64 else \
             np.array([info.min, info.max, 0, 1], dtype)
     if dtype.kind == "c":
-        part = np.finfo(dtype).dtype
-        return np.array([complex(np.nan, 1), complex(-0.0, np.inf), complex(0.1, -1e-30), 1 + 2j], dtype).astype(dtype) \
-            if part else None
+        return np.array([complex(np.nan, 1), complex(-0.0, np.inf), complex(0.1, -1e-30), 1 + 2j], dtype)
     bits = 4 if dtype.name.startswith("float4") else 8 * dtype.itemsize
     codes = np.arange(1 << min(bits, 8)) if bits <= 8 else np.random.default_rng(0).integers(0, 1 << 16, 64)
     if bits <= 16:

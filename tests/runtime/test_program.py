@@ -83,6 +83,22 @@ def test_marked_calls_run(spell):
     assert spell(body, [np.float32(3)], [F]) == [6]
 
 
+def test_a_marked_call_xla_refuses_is_compiled_unmarked(spell, capfd):
+    def body(em, outs, x):
+        less = lambda a, b: em.compare(a, b, "LT")
+
+        def sort(y):
+            region = em.region([make_aval((), y.dtype)] * 2, less)
+            return [em.op("sort", V, y, attrs="dimension = 0 : i64", regions=(region,))]
+        return em.call(em.define("hot", [V], sort), [V], x, attrs=SMALL_CALL)
+    got, = spell(body, [X[::-1]], [V])
+    np.testing.assert_array_equal(got, X)
+
+
+def test_fingerprint():
+    assert xla.fingerprint() == xla.fingerprint() and len(xla.fingerprint()) == 64
+
+
 @pytest.mark.parametrize("size", [1 << 45, 1 << 58])
 def test_absurd_sizes_raise(size):
     t = f"tensor<{size}xf32>"

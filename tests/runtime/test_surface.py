@@ -18,6 +18,7 @@ NAMES = {
                     "dlpack_managed_tensor_to_buffer", "set_tracebacks_enabled"},
     "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "make_cpu_client",
                           "register_custom_call_target", "_version"},
+    "jaxlib.version": {"__version__"},
     "jaxlib.mlir.ir": {"Context", "DialectRegistry", "Module"},
     "jaxlib.mlir._mlir_libs._jax_mlir_ext": {"register_dialects"},
     "jaxlib.mlir.dialects.stablehlo": {"register_dialect"},
