@@ -4,10 +4,14 @@ import importlib
 import pathlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import gradix._runtime as runtime
+from gradix._core.aval import make_aval
+from gradix._runtime import xla
 
 _FOLDER = pathlib.Path(runtime.__file__).parent
 
@@ -71,3 +75,33 @@ def test_running_imports_no_jax_and_prints_nothing():
         ex = xla.compile(f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ return %a : {t} }} }}", [a], [a])
         assert xla.get(ex([b])[0]).tolist() == [1, 1, 1] and 'jax' not in sys.modules""")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_programs_run_on_the_device_asked_for():
+    done = run("""if True:
+        import numpy as np
+        from gradix._core.aval import make_aval
+        from gradix._runtime import xla
+        xla.configure(num_devices=4)
+        d, a, t = xla.devices()[2], make_aval((3,), np.dtype("f4")), "tensor<3xf32>"
+        b = xla.put(np.ones(3, "f4"), a, d)
+        text = f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ return %a : {t} }} }}"
+        ex = xla.compile(text, [a], [a], device=d)
+        again = xla.deserialize(ex.serialize(), [a], [a], device=d)
+        for e in (ex, again):
+            out, = e([b])
+            assert e.device is d and out._sharding._device is d and xla.get(out).tolist() == [1, 1, 1]
+        print(len(xla.devices()))""")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "4", "")
+
+
+def test_threads_share_a_program():
+    a, t = make_aval((5000,), np.dtype("f4")), "tensor<5000xf32>"
+    ex = xla.compile(f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\n"
+                     f"return %0 : {t} }} }}", [a], [a])
+
+    def work(i):
+        x = np.full(5000, i, "f4")
+        return all((xla.get(ex([xla.put(x, a)])[0]) == 2 * i).all() for _ in range(50))
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
