@@ -42,7 +42,7 @@ test: $(VENV)/stamp-test
 	@$(MAKE) --no-print-directory --keep-going lint types spec suite
 
 test-full: $(VENV)/stamp-test
-	@$(MAKE) --no-print-directory --keep-going lint types spec suite MARKERS=
+	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec suite MARKERS=
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .

@@ -1,5 +1,6 @@
 """What all tests share: the x64 switch, configuration put back, the reference implementation where it is installed."""
 import importlib.util
+import os
 
 import hypothesis
 import pytest
@@ -8,15 +9,9 @@ from gradix._base import config as _config
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
-hypothesis.settings.load_profile("quick")
+hypothesis.settings.load_profile(os.environ.get("GRADIX_TEST_PROFILE", "quick"))  # `make test-full` sets it
 
 HAVE_PEER = importlib.util.find_spec("jax") is not None
-
-
-def pytest_configure(config):
-    # `-m ""` or `-m slow` is the long run: there hypothesis looks further too.
-    if config.getoption("markexpr", "") in ("", "slow") and config.getoption("numprocesses", None):
-        hypothesis.settings.load_profile("full")
 
 
 def pytest_collection_modifyitems(items):
