@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 from jaxlib import _jax
 
-from gradix._core.dtypes import physical_dtype
 from gradix._runtime.xla_client import RuntimeFailure, place
+from gradix._stablehlo.types import storage_dtype
 
 
 class Physical:
@@ -32,10 +32,9 @@ _bit_widths: dict[np.dtype, int] = {}
 def physical(aval) -> Physical:
     found = _physicals.get(aval)
     if found is None:
-        dtype = np.dtype(bool) if getattr(aval.dtype, "names", None) else physical_dtype(aval.dtype)
         if len(_physicals) >= _TABLE_LIMIT:
             _physicals.clear()
-        found = _physicals[aval] = Physical(tuple(aval.shape), dtype)
+        found = _physicals[aval] = Physical(tuple(aval.shape), storage_dtype(aval.dtype))
     return found
 
 
@@ -51,9 +50,11 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
     """
     kind, where = physical(aval), place(device)
     if array.dtype != kind.dtype:
-        if array.dtype.newbyteorder("=") != kind.dtype:
+        if array.dtype.names:                               # float0
+            array = np.zeros(array.shape, bool)
+        elif array.dtype.newbyteorder("=") != kind.dtype:
             raise TypeError(f"cannot store an array of dtype {array.dtype} as {kind.dtype}; cast it first")
-        array, owned = array.astype(kind.dtype), True
+        array, owned = array.astype(kind.dtype, copy=False), True
     if array.shape != kind.shape:
         raise ValueError(f"cannot store an array of shape {array.shape} as {kind.shape}")
     share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % 64 == 0)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import physical_dtype
 from gradix._stablehlo.attributes import i64_array
 from gradix._stablehlo.structured import TOKEN, Structured
-from gradix._stablehlo.types import element_type, tensor_type
+from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
 from gradix._stablehlo.writer import Value
 
 # XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
@@ -172,8 +171,8 @@ class Emitter(Structured):
         out = make_aval(x.aval.shape, dtype, False)
         if element_type(dtype) == "i1" and element_type(x.aval.dtype) != "i1":
             return self.compare(x, self.constant(0, x.aval), "NE")
-        if physical_dtype(x.aval.dtype).kind == "c" and physical_dtype(dtype).kind != "c":
-            real = np.dtype("float32" if physical_dtype(x.aval.dtype).itemsize == 8 else "float64")
+        if storage_dtype(x.aval.dtype).kind == "c" and storage_dtype(dtype).kind != "c":
+            real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
             return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
         return self.op("convert", out, x)
 

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradix._core.dtypes import physical_dtype
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.emitter import Emitter, identifier
 from gradix._stablehlo.structured import HostCallback
-from gradix._stablehlo.types import tensor_type
+from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
 class LoweredModule(NamedTuple):
@@ -87,7 +86,7 @@ def _inline_used(em, jaxpr, consts, used, args: dict) -> list:
 
 
 def _nbytes(aval) -> int:
-    return aval.size * physical_dtype(aval.dtype).itemsize
+    return aval.size * storage_dtype(aval.dtype).itemsize
 
 
 def _alias(jaxpr, outs, kept, donated, attrs, offset) -> tuple[int, ...]:

@@ -9,24 +9,29 @@ from gradix._core.dtypes import physical_dtype
 TOKEN = "!stablehlo.token"
 
 _ELEMENTS = {
-    "bool": "i1", "float0": "i1", "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16",
+    "bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16",
     "complex64": "complex<f32>", "complex128": "complex<f64>",
     **{f"{u}int{n}": f"{u and 'u'}i{n}" for u in ("", "u") for n in (2, 4, 8, 16, 32, 64)},
     "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3", "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ",
     "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN",
 }
+_BOOL = np.dtype(bool)
 _TABLE_LIMIT = 1 << 16
 _elements: dict = {}
 _tensors: dict = {}
+
+
+def storage_dtype(dtype) -> np.dtype:
+    """The NumPy dtype of the buffer: uint64 for keys, bool for float0, which holds nothing."""
+    return _BOOL if getattr(dtype, "names", None) else physical_dtype(dtype)
 
 
 def element_type(dtype) -> str:
     """The MLIR spelling of a dtype's physical form: f32, i1, ui8, complex<f64>."""
     found = _elements.get(dtype)
     if found is None:
-        physical = np.dtype(bool) if getattr(dtype, "names", None) else physical_dtype(dtype)
-        found = _ELEMENTS.get(physical.name)
+        found = _ELEMENTS.get(storage_dtype(dtype).name)
         if found is None:
             raise TypeError(f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; "
                             "cast with x.astype(...).")
@@ -52,7 +57,7 @@ def tensor_type(aval) -> str:
 
 def _check_size(aval) -> None:
     """XLA ends the process on a shape whose bytes overflow 63 bits, so such a shape must not reach it."""
-    bytes_ = physical_dtype(aval.dtype).itemsize
+    bytes_ = storage_dtype(aval.dtype).itemsize
     for d in aval.shape:
         if isinstance(d, (int, np.integer)):
             bytes_ *= int(d) or 1

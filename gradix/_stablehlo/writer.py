@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import physical_dtype
 from gradix._stablehlo.literals import dense, scalar_text
-from gradix._stablehlo.types import tensor_type
+from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
 class Value:
@@ -101,13 +100,13 @@ class Writer:
             return self._scalar(x[()] if isinstance(x, np.ndarray) else x, aval)
         if x.shape != aval.shape:
             raise ValueError(f"constant of shape {x.shape} does not fit the type {aval}")
-        dtype = physical_dtype(aval.dtype)
+        dtype = storage_dtype(aval.dtype)
         return self._constant(dense(x if x.dtype == dtype else x.astype(dtype)), aval)
 
     splat = constant
 
     def _scalar(self, x, aval) -> Value:
-        literal = f"dense<{scalar_text(x, physical_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
+        literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
         return self._constant(literal, aval)
 
     def _constant(self, literal: str, aval) -> Value:

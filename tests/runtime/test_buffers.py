@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gradix._core.aval import make_aval
+from gradix._core.dtypes import KEY, float0
 from gradix._runtime import xla
 
 NAMES = ["bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32",
@@ -80,6 +81,16 @@ def test_values_outlive_their_buffer(name):
     others = [put(np.zeros_like(x)) for _ in range(4)]
     np.testing.assert_array_equal(view.astype("f4"), x[10:].astype("f4"))
     del others
+
+
+def test_keys_are_stored_as_uint64():
+    x = np.array([1, 1 << 63], np.uint64)
+    np.testing.assert_array_equal(xla.get(xla.put(x, make_aval((2,), KEY))), x)
+
+
+def test_float0_is_stored_as_false():
+    got = xla.get(xla.put(np.zeros((2, 3), float0), make_aval((2, 3), float0)))
+    assert got.dtype == bool and got.shape == (2, 3) and not got.any()
 
 
 def test_delete():

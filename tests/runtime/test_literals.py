@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gradix._core.aval import make_aval
+from gradix._core.dtypes import KEY, float0
 from gradix._stablehlo.attributes import Raw, attribute, bool_array, i64_array, i64_tensor, layout
 from gradix._stablehlo.literals import dense
 from gradix._stablehlo.types import element_type, tensor_type
@@ -130,3 +131,10 @@ def test_attributes():
                                   'g = {h = -1 : i32}}')
     with pytest.raises(TypeError, match="no MLIR attribute"):
         attribute(object())
+
+
+def test_constants_of_keys_and_float0(spell):
+    key, nothing = make_aval((2,), KEY), make_aval((2,), float0)
+    got = spell(lambda em, outs: [em.constant(np.array([1, 1 << 63], np.uint64), key), em.constant(0, nothing)], [],
+                [key, nothing])
+    assert got[0].tolist() == [1, 1 << 63] and got[1].tolist() == [False, False]
