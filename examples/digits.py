@@ -181,7 +181,8 @@ def pull(params, image, label):
 def show_progress(name, done, total, value, accuracy, began, width=28):
     """A bar that redraws itself on a terminal; a single line at the end elsewhere."""
     bar = ("━" * (done * width // total)).ljust(width, "╌")
-    line = f"{name:<14} {bar} {done:3}/{total}  loss {value:.4f}  test {accuracy:6.2%}  {time.perf_counter() - began:4.1f} s"
+    seconds = time.perf_counter() - began
+    line = f"{name:<14} {bar} {done:3}/{total}  loss {value:.4f}  test {accuracy:6.2%}  {seconds:4.1f} s"
     if sys.stderr.isatty():
         print(f"\r{line}", end="\n" if done == total else "", file=sys.stderr, flush=True)
     elif done == total:
@@ -209,7 +210,7 @@ def draw_curves(ax, curves):
             0.97, 0.93 - 0.09 * ends.index(name), label, color=colour, weight="bold", ha="right", transform=ax.transAxes
         )
     ax.axhline(100 * (1 - REQUIRED), color=FAINT, lw=1, ls=":")
-    ax.text(1.3, 100 * (1 - REQUIRED) * 0.96, "required", color=FAINT, size=9, va="top")
+    ax.text(len(error), 104 * (1 - REQUIRED), "required", color=FAINT, size=9, ha="right", va="bottom")
     ax.set(title="Learning", xlabel="epoch", ylabel="misread test digits (%)", yscale="log", xlim=(1, len(error)))
     ax.set_yticks([0.5, 1, 3, 10, 30], ["0.5", "1", "3", "10", "30"])
     ax.set_ylim(0.4, 40)

@@ -1,0 +1,74 @@
+"""Compare Gradix with JAX and NumPy, side by side in one run.
+
+Each group of cases runs in processes of its own, Gradix, JAX and NumPy by turns, for several rounds; the table holds
+the median over rounds of the least time within a process. It judges nothing: the exit status is always 0.
+
+    python -m benchmarks [--group eager] [--rounds 5] [--only matmul] [--json FILE] [--markdown]
+"""
+
+import argparse
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import cases  # noqa: F401  (registers the cases)
+from benchmarks.case import CASES
+from benchmarks.report import Comparison, describe_machine, markdown, plain
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
+TARGETS = ("gradix", "jax", "numpy")
+
+
+def main() -> int:
+    """Run the rounds, print the table, keep the samples if asked to."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios of time, Gradix to JAX.")
+    parser.add_argument("--group", choices=GROUPS, action="append", help="only this group; may be repeated")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds this text")
+    parser.add_argument("--rounds", type=int, default=5, help="processes per library and group (default 5)")
+    parser.add_argument("--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
+    parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
+    options = parser.parse_args()
+
+    chosen = [case for case in CASES.values() if case.group in (options.group or GROUPS) and options.only in case.name]
+    comparison = Comparison(chosen)
+    targets = [name for name in TARGETS if importlib.util.find_spec(name)]
+    groups = dict.fromkeys(case.group for case in chosen)
+    for group in groups:
+        has_numpy = any(case.numpy for case in chosen if case.group == group)
+        useful = [name for name in targets if name != "numpy" or has_numpy]
+        for turn in range(options.rounds):
+            # Every other round runs the other way, so that a slow drift of the machine favours nobody.
+            for name in useful if turn % 2 == 0 else useful[::-1]:
+                progress(f"{group}, round {turn + 1} of {options.rounds}: {name}")
+                comparison.add(name, run_worker(name, group, options))
+    progress("")
+
+    print((markdown if options.markdown else plain)(comparison, describe_machine(targets, options.rounds)))
+    if options.json:
+        options.json.write_text(json.dumps(comparison.samples, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, float | str]:
+    """Seconds per case from one process; a process that dies gives its last words for every case."""
+    command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
+    command += ["--only", options.only, "--budget", str(options.budget)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return {case.name: words for case in CASES.values() if case.group == group and (name != "numpy" or case.numpy)}
+
+
+def progress(text: str) -> None:
+    """Say on a terminal, in one line that is written over, what runs now."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""What a benchmark is: a name, a target, and one piece of code that runs on any library with JAX's interface."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+CASES: dict[str, "Case"] = {}
+
+
+class Target:
+    """A library under test, by name: `x.api` is `gradix` or `jax`, `x.np` its numpy module, and so on."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.api: Any = importlib.import_module(name)
+        self.np, self.lax, self.random, self.nn = (
+            importlib.import_module(f"{name}.{part}") for part in ("numpy", "lax", "random", "nn")
+        )
+        self.block = self.api.block_until_ready
+
+    def array(self, *shape: int, seed: int = 0) -> Any:
+        """Float32 numbers between 0.5 and 1.5, the same for every library."""
+        return self.np.asarray(uniform(*shape, seed=seed))
+
+
+class NumpyTarget(Target):
+    """NumPy itself, for the cases that have a NumPy form."""
+
+    def __init__(self) -> None:
+        self.name, self.np = "numpy", numpy
+        self.block = lambda value: value
+
+
+def uniform(*shape: int, seed: int = 0) -> numpy.ndarray:
+    """Float32 numbers between 0.5 and 1.5."""
+    return (numpy.random.default_rng(seed).random(shape) + 0.5).astype(numpy.float32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table.
+
+    Attributes:
+        name: what the table calls it.
+        group: cases of a group share a process.
+        limit: the ratio of seconds, Gradix to JAX, that is aimed at.
+        make: from a target to the function whose calls are timed.
+        numpy: the same for NumPy, where NumPy can do the work.
+        fresh: from a target to a function that prepares each call's argument, untimed.
+    """
+
+    name: str
+    group: str
+    limit: float
+    make: Callable[[Target], Callable[..., Any]]
+    numpy: Callable[[Target], Callable[..., Any]] | None = None
+    fresh: Callable[[Target], Callable[[], Any]] | None = None
+
+
+def case(name: str, group: str, limit: float, *, numpy: Any = None, fresh: Any = None) -> Callable[[Any], Any]:
+    """Register a `make` function as a case; `numpy=True` says that it serves NumPy as it stands."""
+
+    def register(make: Any) -> Any:
+        if name in CASES:
+            raise ValueError(f"two benchmark cases are called {name!r}")
+        CASES[name] = Case(name, group, limit, make, make if numpy is True else numpy, fresh)
+        return make
+
+    return register
+
+
+def target(name: str) -> Target:
+    """The library called `name`."""
+    return NumpyTarget() if name == "numpy" else Target(name)

@@ -1,0 +1,12 @@
+"""A whole process that imports the library and ends."""
+
+import subprocess
+import sys
+
+from benchmarks.case import case
+
+
+@case("import in a new process", "import", 0.45, numpy=True)
+def whole_process(x):
+    statement = "import numpy" if x.name == "numpy" else f"import {x.name}, {x.name}.numpy"
+    return lambda: subprocess.run([sys.executable, "-c", statement], check=True) and None

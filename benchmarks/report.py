@@ -1,0 +1,112 @@
+"""From samples to a table."""
+
+import platform
+import statistics
+from importlib import metadata
+from os import cpu_count
+
+from benchmarks.case import Case
+
+
+class Comparison:
+    """Samples of every case on every library.
+
+    Attributes:
+        samples: seconds, or a message where a case failed, by case name and library.
+    """
+
+    def __init__(self, cases: list[Case]) -> None:
+        self.cases = cases
+        self.samples: dict[str, dict[str, list[float | str]]] = {case.name: {} for case in cases}
+
+    def add(self, library: str, results: dict[str, float | str]) -> None:
+        """Take in what one process measured."""
+        for name, seconds in results.items():
+            if name in self.samples:
+                self.samples[name].setdefault(library, []).append(seconds)
+
+    def median(self, case: Case, library: str) -> float | None:
+        """Median seconds, or None where nothing was measured."""
+        seconds = [s for s in self.samples[case.name].get(library, []) if isinstance(s, float)]
+        return statistics.median(seconds) if seconds else None
+
+    def ratio(self, case: Case) -> float | None:
+        """Seconds on Gradix over seconds on JAX."""
+        ours, theirs = self.median(case, "gradix"), self.median(case, "jax")
+        return ours / theirs if ours and theirs else None
+
+    def failures(self) -> list[str]:
+        """One line for each message that cases failed with, naming the cases."""
+        cases: dict[tuple[str, str], list[str]] = {}
+        for name, libraries in self.samples.items():
+            for library, seconds in libraries.items():
+                for message in dict.fromkeys(s for s in seconds if isinstance(s, str)):
+                    cases.setdefault((library, message), []).append(name)
+        return [f"{library}: {message} ({'; '.join(names)})" for (library, message), names in cases.items()]
+
+
+def describe_machine(targets: list[str], rounds: int) -> str:
+    """What the figures depend on, in one line."""
+    versions = ", ".join(f"{name} {version(name)}" for name in [*targets, "jaxlib"])
+    python = f"Python {platform.python_version()}, {platform.machine()}, {cpu_count()} cores"
+    return f"{versions}; {python}; rounds: {rounds}"
+
+
+def version(name: str) -> str:
+    """Version of an installed distribution, or where else it comes from."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "(source tree)"
+
+
+def rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The cells of the table, a row per case."""
+    result = []
+    for case in comparison.cases:
+        ratio = comparison.ratio(case)
+        verdict = "" if ratio is None else "yes" if ratio <= case.limit else f"NO, {ratio / case.limit:.2f}x"
+        times = [microseconds(comparison.median(case, library)) for library in ("gradix", "jax", "numpy")]
+        ratio_cell = "–" if ratio is None else f"{ratio:.3f}" if ratio < 0.1 else f"{ratio:.2f}"
+        result.append((case.group, case.name, *times, ratio_cell, f"≤ {case.limit:g}", verdict))
+    return result
+
+
+HEADER = ("group", "case", "gradix µs", "jax µs", "numpy µs", "ratio", "target", "met?")
+
+
+def microseconds(seconds: float | None) -> str:
+    """Three significant digits, thousands grouped."""
+    if seconds is None:
+        return "–"
+    value = seconds * 1e6
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def summary(comparison: Comparison) -> str:
+    """How many targets are met."""
+    measured = [case for case in comparison.cases if comparison.ratio(case) is not None]
+    met = sum(comparison.ratio(case) <= case.limit for case in measured)
+    return f"{met} of {len(measured)} targets met"
+
+
+def plain(comparison: Comparison, machine: str) -> str:
+    """The table for a terminal, a blank line between groups."""
+    table = rows(comparison)
+    widths = [max(len(row[i]) for row in [HEADER, *table]) for i in range(len(HEADER))]
+    lines, group = [], None
+    for row in [HEADER, *table]:
+        if row[0] != group:
+            lines += [""] if group else []
+            group = row[0]
+        cells = [c.ljust(w) if i in (0, 1, 7) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([machine, "", *lines, "", *comparison.failures(), summary(comparison)])
+
+
+def markdown(comparison: Comparison, machine: str) -> str:
+    """The table for the documentation."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|---|---|--:|--:|--:|--:|--:|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(comparison)]
+    failures = [f"- {line}" for line in comparison.failures()]
+    return "\n".join([*lines, "", *failures, f"{summary(comparison)}. {machine}."])

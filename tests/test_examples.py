@@ -1,0 +1,86 @@
+"""The examples run as a newcomer runs them, and every benchmark case runs once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import cases  # noqa: F401  (registers the cases)
+from benchmarks.case import CASES, Case, target
+from benchmarks.report import Comparison, markdown, plain
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*arguments, folder, status=0):
+    """Output of a Python program run in a folder, with the repository on its path."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "MPLCONFIGDIR": str(folder)}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=250)
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def test_counter_shows_what_jit_does_with_state(tmp_path):
+    out = run("-W", "error", ROOT / "examples/counter.py", folder=tmp_path)
+    assert "[1, 1, 1]" in out
+    assert out.count("[1, 2, 3]") == 2
+    assert "[ 1 11 21 31 41]" in out
+    assert "Try next" in out
+
+
+def test_regression_finds_the_least_squares_line(tmp_path):
+    lines = run("-W", "error", ROOT / "examples/regression.py", folder=tmp_path).splitlines()
+    last = next(line for line in lines if line.startswith("step      200"))
+    exact = next(line for line in lines if line.startswith("least squares"))
+    assert last.split("y = ")[1].split("   ")[0] == exact.split("y = ")[1].split("   ")[0]
+    assert any("Try next" in line for line in lines)
+
+
+def test_digits_are_read(tmp_path):
+    out = run(ROOT / "examples/digits.py", "--quick", "--out", tmp_path / "read.png", folder=tmp_path)
+    assert out.count("of the test digits") == 3
+    assert (tmp_path / "read.png").read_bytes().startswith(b"\x89PNG")
+    suggested = [line.split(":") for line in out.splitlines() if line.startswith("  line ")]
+    source = (ROOT / "examples/digits.py").read_text(encoding="utf-8").splitlines()
+    assert len(suggested) == 3
+    for place, change in suggested:
+        assert source[int(place.split()[1]) - 1].split(" =")[0] == change.split()[0]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: f"{case.group}-{case.name}")
+def test_benchmark_case_runs(case):
+    x = target("gradix")
+    call = case.make(x)
+    result = call(case.fresh(x)()) if case.fresh else call()
+    if result is not None:
+        x.block(result)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.numpy], ids=lambda case: case.name)
+def test_benchmark_case_runs_on_numpy(case):
+    case.numpy(target("numpy"))()
+
+
+def test_memory_script_watches_every_phase(tmp_path):
+    counts = ["--calls", "200", "--traces", "20", "--compiles", "2", "--allowance", "64"]
+    out = run("-m", "benchmarks.memory", *counts, folder=tmp_path)
+    assert out.count("flat: ") == 5
+
+
+def test_report_marks_what_misses_its_target():
+    quick, slow, broken = (Case(name, "g", 0.5, lambda x: None) for name in ("quick", "slow", "broken"))
+    comparison = Comparison([quick, slow, broken])
+    for seconds in (1e-6, 3e-6, 2e-6):
+        comparison.add("gradix", {"quick": seconds, "slow": 10 * seconds, "broken": "ValueError: no"})
+        comparison.add("jax", {"quick": 10e-6, "slow": 10e-6, "broken": 1e-6})
+    assert comparison.median(quick, "gradix") == 2e-6
+    assert comparison.ratio(broken) is None
+    text = plain(comparison, "machine")
+    assert "NO, 4.00x" in text
+    assert "gradix: ValueError: no (broken)" in text
+    assert text.endswith("1 of 2 targets met")
+    assert "| g | quick | 2.00 | 10.0 | – | 0.20 | ≤ 0.5 | yes |" in markdown(comparison, "machine")
