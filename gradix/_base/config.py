@@ -248,7 +248,8 @@ class _Override(contextlib.ContextDecorator):
     __slots__ = ("name", "value", "before")
 
     def __init__(self, name: str, value: Any):
-        self.name, self.value, self.before = name, value, []
+        self.name, self.value = name, value
+        self.before: list[Any] = []
 
     def __enter__(self):
         self.before.append(_set_local(self.name, self.value))
@@ -289,7 +290,7 @@ class Setting:
 
 def checking_leaks() -> _Override:
     """Context manager: report traced arrays that outlive the function they were traced in."""
-    return check_tracer_leaks(True)  # noqa: F821
+    return _Override("jax_check_tracer_leaks", True)
 
 
 def disable_jit(disable: bool = True) -> _Override:

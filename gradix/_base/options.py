@@ -192,7 +192,7 @@ IMPLIED = {
 
 # What a traced program may depend on.
 TRACED = frozenset(
-    [
+    {
         "jax_allow_f16_reductions",
         "jax_check_static_indices",
         "jax_custom_vjp3",
@@ -217,7 +217,7 @@ TRACED = frozenset(
         "jax_softmax_custom_jvp",
         "jax_threefry_partitionable",
         "jax_use_direct_linearize",
-    ]
+    }
 )
 
 # Public context managers: name: (option, what it does).

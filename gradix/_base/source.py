@@ -9,7 +9,7 @@ from types import CodeType
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAIN = _PACKAGE + "__main__.py"
 # Their frames stand between a decorated user function and us, and explain nothing to the user.
-_PLUMBING = frozenset(os.path.abspath(module.__file__) for module in (contextlib, functools))
+_PLUMBING = frozenset(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
 
 # Cached by file name, not by code object: a str keeps its hash, a code object computes it each time.
 _inside: dict[str, bool] = {}

@@ -148,6 +148,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
+        if not outer_treedef.num_leaves:
+            raise TypeError("tree_transpose: outer_treedef has no leaves, so inner_treedef must be given.")
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
     if treedef.num_leaves != inner_size * outer_size or treedef != outer_treedef.compose(inner_treedef):

@@ -94,9 +94,10 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: type) -> type:
-    """Class decorator: a node by its methods `tree_flatten_with_keys(self)` and `tree_unflatten(cls, aux_data, children)`.
+    """Class decorator: a node whose children have keys.
 
-    A method `tree_flatten(self)` is used too, where there is one.
+    Its methods are `tree_flatten_with_keys(self)`, `tree_unflatten(cls, aux_data, children)` and, where it has one,
+    `tree_flatten(self)`.
 
     Example:
         >>> from gradix._base.tree import GetAttrKey, keystr, tree_leaves_with_path
@@ -192,8 +193,8 @@ def _check_cover(nodetype, given: set[str], dropped: set[str]) -> None:
         )
     if missing := sorted(init_fields - given - dropped):
         raise ValueError(
-            f"register_dataclass({nodetype.__name__}): the fields {missing} are in neither data_fields nor meta_fields. "
-            "Add them to one of these, or to drop_fields to lose them."
+            f"register_dataclass({nodetype.__name__}): the fields {missing} are in neither data_fields nor "
+            "meta_fields. Add them to one of these, or to drop_fields to lose them."
         )
 
 

@@ -116,7 +116,7 @@ def prefix_errors(
 ) -> list[ValueError]:
     """An error for each place where `prefix_tree` stops being a prefix of `full_tree`."""
     return [
-        ValueError(f"{_sentence(path, one, two, why, prefix_name, full_name)}")
+        ValueError(_sentence(path, one, two, why, prefix_name, full_name))
         for path, one, two, why in _differences((), prefix_tree, full_tree, is_leaf, True)
     ]
 
@@ -140,7 +140,7 @@ def _differences(path: tuple, one: Any, two: Any, is_leaf, prefix: bool) -> list
     if node_one is None or node_two is None or type(one) is not type(two):
         return [(path, one, two, "type")]
     (pairs_one, aux_one), (pairs_two, aux_two) = node_one, node_two
-    if isinstance(one, dict) and {key for key in one} != {key for key in two}:
+    if isinstance(one, dict) and set(one) != set(two):
         return [(path, one, two, "keys")]
     if len(pairs_one) != len(pairs_two):
         return [(path, one, two, "length")]
@@ -160,14 +160,11 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
         return f"{header}different types: {_describe(one)} in {name_one}, {_describe(two)} in {name_two}."
     if why == "keys":
         return f"{header}different keys: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip("; ") + "."
+    name = type(one).__name__
+    (pairs_one, aux_one), (pairs_two, aux_two) = (children_with_keys(node) or ([], None) for node in (one, two))
     if why == "length":
-        lengths = [len(children_with_keys(node)[0]) for node in (one, two)]
-        return f"{header}different lengths of {type(one).__name__}: {lengths[0]} in {name_one}, {lengths[1]} in {name_two}."
-    data = [children_with_keys(node)[1] for node in (one, two)]
-    return (
-        f"{header}different pytree metadata of {type(one).__name__}: "
-        f"{data[0]!r} in {name_one}, {data[1]!r} in {name_two}."
-    )
+        return f"{header}different lengths of {name}: {len(pairs_one)} in {name_one}, {len(pairs_two)} in {name_two}."
+    return f"{header}different pytree metadata of {name}: {aux_one!r} in {name_one}, {aux_two!r} in {name_two}."
 
 
 def _keys(one, two, name) -> str:

@@ -5,10 +5,11 @@ callback raises: every error deep in a tree would cost its thread some of its st
 that contains itself all of it. Here the levels are given back.
 """
 
+import contextlib
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .native import children_with_keys, flatten, key_string
@@ -115,14 +116,11 @@ def _budget() -> int:
 
 
 def _depth() -> int:
-    return sum(1 for _ in _frames())
-
-
-def _frames() -> Iterator:
-    frame = sys._getframe(1)
+    """How many Python frames are on the stack."""
+    frame, depth = sys._getframe(), 0
     while frame is not None:
-        yield frame
-        frame = frame.f_back
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 @functools.cache
@@ -135,10 +133,8 @@ def _is_lossy() -> bool:
         return False
 
     before = _budget()
-    try:
+    with contextlib.suppress(LookupError):
         flatten([[[0]]], refuse)
-    except LookupError:
-        pass
     lost = before - _budget()
     _settle(lost)
     return lost > 0
