@@ -1,0 +1,100 @@
+"""The arguments of a transformed function: their names, static ones, and argument numbers."""
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from gradix._base import source
+from gradix._base.tree import keystr, tree_flatten_with_path
+from gradix._core.jaxpr import DebugInfo
+
+
+@functools.lru_cache(4096)
+def signature_of(function) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def signature(function) -> inspect.Signature | None:
+    """The function's signature, or None when Python cannot tell."""
+    try:
+        return signature_of(function)
+    except TypeError:                    # not hashable
+        try:
+            return inspect.signature(function)
+        except (TypeError, ValueError):
+            return None
+
+
+def name_of(function) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def place_of(function) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+
+def debug_info(function, args: tuple, kwargs: dict) -> DebugInfo:
+    """What the function and the leaves of its arguments are called."""
+    names: list[str] = []
+    for given, value in zip(argument_names(function, len(args)), args):
+        names += leaf_names(given, value)
+    for key in sorted(kwargs):
+        names += leaf_names(key, kwargs[key])
+    return DebugInfo(name_of(function), names, place_of(function))
+
+
+def leaf_names(name: str, value: Any) -> list[str]:
+    """`name` followed by the key path, for each leaf of `value`."""
+    return [name + keystr(path) for path, _ in tree_flatten_with_path(value)[0]]
+
+
+def argument_names(function, count: int) -> list[str]:
+    """The names of the first `count` positional arguments; `args[i]` where there is none."""
+    sig = signature(function)
+    names: list[str] = []
+    if sig is not None:
+        for p in sig.parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+                break
+    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+
+
+def as_numbers(name: str, argnums) -> tuple[int, ...]:
+    """Argument numbers as a tuple of ints.
+
+    Raises:
+        TypeError: for anything but ints.
+    """
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    try:
+        return tuple([n.__index__() for n in numbers])
+    except AttributeError:
+        raise TypeError(f"{name} must be an int or a tuple of ints, got {argnums!r}.") from None
+
+
+def as_names(name: str, argnames) -> tuple[str, ...]:
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{name} must be a str or a collection of str, got {argnames!r}.")
+    return names
+
+
+def check_callable(name: str, function) -> None:
+    if not callable(function):
+        raise TypeError(f"{name} expects a function as its first argument, got {function!r} of type "
+                        f"{type(function).__name__}. Write {name}(f), not {name}(f(x)).")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"{name} expects a function that returns arrays, got the generator function "
+                        f"{name_of(function)}. Return a tuple or list instead of yielding.")
+
+
+def here() -> str:
+    return str(source.current())

@@ -1,0 +1,373 @@
+"""`jit`: trace once per signature, compile, and call the compiled program ever after."""
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._api.arguments import (
+    as_names,
+    as_numbers,
+    check_callable,
+    debug_info,
+    name_of,
+    signature,
+)
+from gradix._base import config as _config
+from gradix._base.tree import flatten, keystr, tree_flatten_with_path
+from gradix._control.call import jit_p
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer, bind, state
+from gradix._runtime import program as _program
+from gradix._runtime import xla
+from gradix._runtime.program import Program
+from gradix._transforms.dce import dce_jaxpr
+from gradix._transforms.staging import eval_closed, stage_closed, stage_open
+
+_options = _config.state
+
+
+class Traced:
+    """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
+
+    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals")
+
+    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
+        self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
+        self.donated, self.keep_unused, self.options, self.avals = donated, keep_unused, options, avals
+        self.program: Program | None = None
+
+    def compiled(self) -> Program:
+        if self.program is None:
+            pruned, _ = dce_jaxpr(self.jaxpr.jaxpr, keep_inputs=True)
+            donated = tuple([i + len(self.consts) for i in self.donated])
+            self.program = Program(ClosedJaxpr(pruned, self.jaxpr.consts), self.name, donated=donated,
+                                   keep_unused=self.keep_unused, compiler_options=self.options)
+        return self.program
+
+    def run(self, leaves):
+        """Call the compiled program on concrete arrays."""
+        args = self.consts + leaves if self.consts else leaves
+        outs = (self.program or self.compiled())(args)
+        if self.donated:
+            for i in self.donated:
+                _forget(leaves[i])
+        return outs
+
+
+def _forget(array: ArrayImpl) -> None:
+    """A donated array whose memory was taken has no value any more."""
+    if array._buffer is not None and xla.is_deleted(array._buffer):
+        array._host = None
+
+
+class JitFunction:
+    """A function compiled by XLA for each signature it is called with; made by `jit`."""
+
+    def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
+                 inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None):
+        functools.update_wrapper(self, fun)
+        self._fun, self._name = fun, name_of(fun)
+        self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
+        self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
+        self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
+        self._has_static = bool(static_argnums or static_argnames)
+        self._cache: dict[tuple, Traced] = {}
+
+    def __call__(self, *args, **kwargs):
+        if self._has_static or _options.jax_disable_jit:
+            return self._call_general(args, kwargs)
+        leaves, tree = flatten((args, kwargs))
+        avals = [_options.context, tree]
+        for x in leaves:
+            if type(x) is not ArrayImpl:
+                return self._call_general(args, kwargs)
+            avals.append(x.aval)
+        if state.stage is not None:
+            return self._call_general(args, kwargs)
+        traced = self._cache.get(tuple(avals))
+        if traced is None:
+            return self._call_general(args, kwargs)
+        return traced.out_tree.unflatten(traced.run(leaves))
+
+    def _call_general(self, args, kwargs):
+        if _options.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, tree = flatten((dynamic, named))
+        leaves = [x if isinstance(x, Array) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
+        traced = self._traced(leaves, tree, static, args, kwargs)
+        tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
+        if not tracing:
+            outs = traced.run(leaves)
+        elif self._inline:
+            outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
+        else:
+            outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+        return traced.out_tree.unflatten(outs)
+
+    def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
+        key = (_options.context, tree, *[x.aval for x in leaves], *static)
+        try:
+            found = self._cache.get(key)
+        except TypeError:
+            raise self._unhashable(static) from None
+        if found is None:
+            found = self._trace(leaves, tree, static, args, kwargs)
+            if not any(isinstance(c, Tracer) for c in found.consts):
+                self._cache[key] = found
+        return found
+
+    def _trace(self, leaves, tree, static, args, kwargs) -> Traced:
+        avals, out = [x.aval for x in leaves], {}
+        dynamic, named, _ = self._split(args, kwargs)
+        debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
+            self._dynamic_only(args), dynamic, named)
+
+        def flat(*tracers):
+            dynamic, named = tree.unflatten(tracers)
+            given, keywords = self._join(dynamic, named, static, len(args))
+            result = self._fun(*given, **keywords)
+            outs, out["tree"] = flatten(result)
+            return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
+
+        jaxpr, consts = stage_open(flat, avals, debug)
+        return Traced(jaxpr, consts, out["tree"], debug, self._name, self._donated(dynamic, named),
+                      self._keep_unused, self._compiler_options, avals)
+
+    # -- static and donated arguments ---------------------------------------------------------------------------------
+
+    def _split(self, args, kwargs):
+        """Dynamic positional and keyword arguments, and a hashable record of the static ones."""
+        if not self._has_static:
+            return args, kwargs, ()
+        nums = self._static_positions(len(args))
+        static = [(i, type(args[i]), args[i]) for i in nums]
+        names = [k for k in kwargs if k in self._static_argnames]
+        static += [(k, type(kwargs[k]), kwargs[k]) for k in sorted(names)]
+        return (tuple([a for i, a in enumerate(args) if i not in nums]),
+                {k: v for k, v in kwargs.items() if k not in self._static_argnames}, tuple(static))
+
+    def _static_positions(self, count: int) -> set[int]:
+        nums = {n % count if -count <= n < count else n for n in self._static_argnums} if count else set()
+        return {n for n in nums if 0 <= n < count}
+
+    def _join(self, dynamic, named, static, count):
+        if not static:
+            return dynamic, named
+        by_place = {place: value for place, _, value in static}
+        rest = iter(dynamic)
+        args = [by_place[i] if i in by_place else next(rest) for i in range(count)]
+        return args, {**named, **{k: v for k, v in by_place.items() if isinstance(k, str)}}
+
+    def _dynamic_only(self, args):
+        """A stand-in whose signature leaves the static arguments out, for naming the others."""
+        sig, nums = signature(self._fun), self._static_positions(len(args))
+        if sig is None:
+            return self._fun
+        params = [p for i, p in enumerate(sig.parameters.values())
+                  if i not in nums and p.name not in self._static_argnames]
+        stand_in = functools.wraps(self._fun)(lambda *a, **k: None)
+        stand_in.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
+        return stand_in
+
+    def _donated(self, dynamic, named) -> tuple[int, ...]:
+        if not self._donate_argnums and not self._donate_argnames:
+            return ()
+        out, at = [], 0
+        for i, a in enumerate(dynamic):
+            n = len(flatten(a)[0])
+            if i in self._donate_argnums:
+                out += range(at, at + n)
+            at += n
+        for k in sorted(named):
+            n = len(flatten(named[k])[0])
+            if k in self._donate_argnames:
+                out += range(at, at + n)
+            at += n
+        return tuple(out)
+
+    def _leaf(self, x, index: int, args, kwargs) -> Array:
+        t = type(x)
+        if t is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
+            dtype = canonicalize_dtype(x.dtype)
+            if dtype is x.dtype and state.stage is None:
+                aval = make_aval(x.shape, dtype, False)
+                return ArrayImpl(None, aval, xla.put(x, aval))
+        try:
+            return as_array(x)
+        except (TypeError, OverflowError) as e:
+            path = _path_of(index, self._split(args, kwargs)[:2], self._fun)
+            raise type(e)(f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
+                          "Python value the function only branches on, name it in static_argnums or static_argnames."
+                          ) from None
+
+    def _unhashable(self, static) -> ValueError:
+        for place, kind, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
+                return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument "
+                                  f"of {which} of type {kind}: {value!r}. Pass a tuple, a frozen dataclass or a str.")
+        return ValueError("Non-hashable static arguments are not supported.")
+
+    # -- the rest of the public face -----------------------------------------------------------------------------------
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    def clear_cache(self) -> None:
+        """Forget all traces and compiled programs of this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._cache)
+
+    def eval_shape(self, *args, **kwargs):
+        """The types of the results, as `eval_shape` gives them."""
+        from_trace = self._trace_for(args, kwargs)
+        return from_trace.out_tree.unflatten(from_trace.jaxpr.out_avals)
+
+    def _trace_for(self, args, kwargs) -> Traced:
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, tree = flatten((dynamic, named))
+        leaves = [x if hasattr(x, "aval") else _typed(x) for x in leaves]
+        return self._traced(leaves, tree, static, args, kwargs)
+
+
+class _Typed:
+    """A leaf of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def _typed(x) -> _Typed:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        return _Typed(make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+                                bool(getattr(x, "weak_type", False))))
+    return _Typed(as_array(x).aval)
+
+
+def _path_of(index: int, tree, fun) -> str:
+    from_path = tree_flatten_with_path(tree)[0][index][0]
+    args, kwargs = tree
+    names = debug_info(fun, args, kwargs).arg_names
+    return names[index] if index < len(names) else keystr(from_path)
+
+
+def _result(x, index: int, result, name: str) -> Array:
+    try:
+        return as_array(x)
+    except (TypeError, OverflowError) as e:
+        path = keystr(tree_flatten_with_path(result)[0][index][0])
+        raise TypeError(f"function {name} to be transformed must return arrays, but at output path result{path} it "
+                        f"returned {x!r} of type {type(x)}. {e}") from None
+
+
+def _run_call(args, params):
+    """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
+    closed = params["jaxpr"]
+    found = closed.memo.get("program")
+    if found is None:
+        pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
+        found = closed.memo["program"] = Program(ClosedJaxpr(pruned, closed.consts), params["name"])
+    return found(list(args))
+
+
+def _trace_expand(function, avals, params) -> ClosedJaxpr:
+    """Trace a primitive's `expand`, for lowering."""
+    def flat(*xs):
+        out = function(*xs, **params)
+        return list(out) if isinstance(out, (list, tuple)) else [out]
+    return stage_closed(flat, avals)
+
+
+jit_p.run = _run_call
+_program.install_tracer(_trace_expand)
+
+
+def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
+        static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
+        backend: str | None = None, inline: bool = False, compiler_options: dict | None = None):
+    """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
+
+    Args:
+        fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
+        static_argnums, static_argnames: arguments that are hashable Python values, not arrays; the function is traced
+            anew for each.
+        donate_argnums, donate_argnames: arguments whose memory the results may take over.
+        keep_unused: keep arguments the function does not use in the compiled program.
+        inline: inside another traced function, write the equations in place of a call.
+        compiler_options: XLA debug options by name.
+
+    Returns:
+        The compiled function; it has `lower`, `trace`, `eval_shape` and `clear_cache`.
+
+    Raises:
+        TypeError: `fun` is not callable, or a leaf of an argument is no array.
+        ValueError: a static argument has no hash.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.jit
+        ... def norm(x):
+        ...     return jnp.sqrt((x ** 2).sum())
+        >>> norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
+                                 static_argnums=static_argnums, static_argnames=static_argnames,
+                                 donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+                                 keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+                                 compiler_options=compiler_options)
+    check_callable("jit", fun)
+    nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
+    names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
+    nums, names = _complete(fun, nums, names)
+    donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
+    donated_names = as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
+    if set(nums) & set(donated) or set(names) & set(donated_names):
+        raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
+                         f"donate_argnums={donated}. A static argument has no memory to donate.")
+    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options)
+
+
+def _complete(fun, nums, names) -> tuple[tuple, tuple]:
+    """Static numbers and names, each told by the other through the signature; both checked against it."""
+    sig = signature(fun)
+    if sig is None:
+        return nums, names
+    params = list(sig.parameters.values())
+    kinds = [p.kind for p in params]
+    positional = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    has_varargs = any(k is k.VAR_POSITIONAL for k in kinds)
+    has_kwargs = any(k is k.VAR_KEYWORD for k in kinds)
+    for n in nums:
+        if not -len(positional) <= n < len(positional) and not has_varargs:
+            raise ValueError(f"jitted function has static_argnums={nums} but only accepts {len(positional)} positional "
+                             f"arguments: {', '.join(positional) or 'none'}.")
+    for name in names:
+        if name not in sig.parameters and not has_kwargs:
+            raise ValueError(f"jitted function has invalid argname {name!r} in static_argnames. Function signature: {sig}")
+    by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
+    by_name = [positional.index(n) for n in names if n in positional]
+    all_nums = tuple(dict.fromkeys([*nums, *by_name]))
+    return all_nums, tuple(dict.fromkeys([*names, *[n for n in by_number if _by_keyword(sig, n)]]))
+
+
+def _by_keyword(sig, name: str) -> bool:
+    return sig.parameters[name].kind is not sig.parameters[name].POSITIONAL_ONLY

@@ -1,0 +1,1 @@
+"""Primitives that hold programs: calls, branches, loops, custom derivatives, rematerialisation, callbacks."""

@@ -1,0 +1,77 @@
+"""`jit_p`: a call of a program, compiled as one."""
+from __future__ import annotations
+
+from gradix._core.jaxpr import ClosedJaxpr, axis_names
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._transforms.batch import batch_jaxpr
+from gradix._transforms.dce import dce_closed
+from gradix._transforms.jvp import jvp_jaxpr
+from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
+
+
+class Call(Primitive):
+    """A call of the closed program in parameter `jaxpr`; `name` is the function's."""
+
+    multiple_results = True
+    effectful = True
+    named = True
+    call_primitive = True
+
+    def abstract(self, *avals, jaxpr, name, **_):
+        return jaxpr.out_avals
+
+    def effects(self, params):
+        return params["jaxpr"].effects
+
+    def names(self, params):
+        effects = params["jaxpr"].effects
+        return axis_names(effects) if effects else ()
+
+    def jvp(self, primals, tangents, *, jaxpr, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        outs = bind(self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params})
+        n = len(jaxpr.out_avals)
+        given = iter(outs[n:])
+        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
+
+    def linearize(self, primals, tangents, *, jaxpr, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        split = linearize_jaxpr(jaxpr, nonzero)
+        outs = bind(self, primals, {"jaxpr": split.known, **params})
+        residuals = split.residuals(primals, outs)
+        if not any(split.out_nonzero):
+            return outs[:split.n_out], [None] * split.n_out
+        ts = bind(self, [*residuals, *(t for t in tangents if t is not None)], {"jaxpr": split.linear, **params})
+        given = iter(ts)
+        return outs[:split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
+
+    def transpose(self, cts, *args, jaxpr, **params):
+        linear = tuple([type(a) is Linear for a in args])
+        nonzero = tuple([c is not None for c in cts])
+        back, live = transpose_jaxpr(jaxpr, linear, nonzero)
+        known = [a for a, is_lin in zip(args, linear) if not is_lin]
+        outs = bind(self, [*known, *(c for c in cts if c is not None)], {"jaxpr": back, **params})
+        given = iter([o if alive else None for o, alive in zip(outs, live)])
+        return [next(given) if is_lin else None for is_lin in linear]
+
+    def batch(self, axis, args, axes, *, jaxpr, **params):
+        mapped, out_axes = batch_jaxpr(jaxpr, axis, tuple(axes))
+        return bind(self, args, {"jaxpr": mapped, **params}), list(out_axes)
+
+    def dce(self, used, eqn):
+        """The call without the results nobody reads and the operands only they needed."""
+        jaxpr, used_inputs = dce_closed(eqn.params["jaxpr"], tuple(used))
+        return eqn.replace(invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
+                           outvars=[v for v, u in zip(eqn.outvars, used) if u],
+                           params={**eqn.params, "jaxpr": jaxpr})
+
+    def lower(self, em, outs, *args, jaxpr: ClosedJaxpr, name, **_):
+        return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
+
+    def show(self, params):
+        return {k: params[k] for k in ("name", "jaxpr")}
+
+
+jit_p = Call("jit")

@@ -1,0 +1,1 @@
+"""What a program is: dtypes, avals, primitives, traces, jaxprs and the array itself."""

@@ -1,0 +1,138 @@
+"""The concrete array: a read-only NumPy array, a device buffer, or both."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+
+
+class ArrayImpl(Array):
+    """A concrete array; each of its two forms is made from the other when first needed, and kept.
+
+    `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array. `_extra` is unset
+    except on arrays with a rare property (a committed device, a consumed key).
+    """
+
+    __slots__ = ("aval", "_host", "_buffer", "_extra")
+    _host: np.ndarray | None
+    _buffer: Any
+    _extra: Any
+
+    def __init__(self, host, aval, buffer=None):
+        self._host, self.aval, self._buffer = host, aval, buffer
+
+    @property
+    def host(self) -> np.ndarray:
+        """The value as a NumPy array, fetched from the device when it is only there."""
+        h = self._host
+        if h is None:
+            h = self._host = _device.fetch(self)
+        return h
+
+    def __array__(self, dtype=None, copy=None):
+        """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
+        view = np.asarray(self.host)[...]
+        if copy or (dtype is not None and dtype != view.dtype):
+            return view.astype(dtype or view.dtype)
+        view.flags.writeable = False
+        return view
+
+    def __reduce__(self):
+        return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: '{type(self).__name__}' (arrays compare elementwise). "
+                        "Hash x.tobytes() or use x.item() of a scalar as the key.")
+
+
+class DeviceHooks:
+    """What the runtime offers arrays; `_runtime` replaces the instance's methods once, at import."""
+
+    fetch: Any
+    put: Any
+
+
+_device = DeviceHooks()
+
+
+def install_device(**hooks) -> None:
+    for name, hook in hooks.items():
+        setattr(_device, name, hook)
+
+
+def _rebuild(host, dtype, weak):
+    return ArrayImpl(host, make_aval(host.shape, dtype, weak))
+
+
+_SCALARS: dict[tuple, ArrayImpl] = {}
+_SCALARS_LIMIT = 4096
+
+
+def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
+    """A Python number as a 0-d array; the same number gives the same object."""
+    key = (x, dtype, weak) if x else None            # not 0.0, which equals -0.0
+    found = _SCALARS.get(key)
+    if found is not None:
+        return found
+    a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
+    if key is not None and len(_SCALARS) < _SCALARS_LIMIT:
+        _SCALARS[key] = a
+    return a
+
+
+def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:
+    """An array around a NumPy array nobody else will write to."""
+    return ArrayImpl(x, make_aval(x.shape, x.dtype, weak))
+
+
+def as_array(x) -> Array:
+    """Anything array-like as an `Array`: Python numbers are weakly typed, NumPy arrays are copied.
+
+    Raises:
+        TypeError: naming the value's type, when it is no array.
+    """
+    if isinstance(x, Array):
+        return x
+    t = type(x)
+    if t is float or t is int or t is bool or t is complex:
+        dtype, weak = dtypes.scalar_type(t)
+        if t is int:
+            dtypes.check_python_int(x, dtype)
+        return scalar_array(x, dtype, weak)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return wrap_host(canonical_host(x))
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None:
+        return as_array(convert())
+    if isinstance(x, (bool, int, float, complex)):
+        return as_array(next(b for b in (bool, int, float, complex) if isinstance(x, b))(x))
+    raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
+                    "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays.")
+
+
+def canonical_host(x) -> np.ndarray:
+    """A private C-contiguous copy of a NumPy array or scalar in its canonical dtype."""
+    dtype = x.dtype
+    want = dtypes.canonicalize_dtype(dtype)
+    if want is dtype:
+        return np.array(x, order="C", subok=False)
+    return np.array(x, dtype=want, order="C", subok=False)
+
+
+def is_array_like(x) -> bool:
+    return (isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex))
+            or hasattr(x, "__jax_array__"))
+
+
+def _short_repr(x) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def typeof(x):
+    """The aval of an array, tracer or anything convertible to one."""
+    return x.aval if isinstance(x, Array) else as_array(x).aval

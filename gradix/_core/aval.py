@@ -1,0 +1,125 @@
+"""Abstract values: the type of an array, made once per (shape, dtype, weak_type)."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+_TABLE_LIMIT = 1 << 16
+_table: dict[tuple, ShapedArray] = {}
+
+
+class ShapedArray:
+    """The type of an array: its shape, dtype and whether the dtype is weak.
+
+    Equal types are normally one object, so hot paths compare with `is`; `==` is right always. A shape may
+    hold symbolic dimensions, hence `size` is a product and never an `int()`.
+
+    Example:
+        >>> from gradix.core import ShapedArray
+        >>> import numpy as np
+        >>> ShapedArray((2, 3), np.dtype("float32"))
+        ShapedArray(float32[2,3])
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_hash", "__weakref__")
+    sharding = None
+    vma: frozenset = frozenset()
+
+    shape: tuple
+    dtype: Any
+    weak_type: bool
+    ndim: int
+    size: Any
+
+    def __new__(cls, shape, dtype, weak_type: bool = False, **_):
+        if type(dtype) is type or isinstance(dtype, str):
+            dtype = np.dtype(dtype)
+        return make_aval(tuple(shape), dtype, bool(weak_type))
+
+    def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
+        return make_aval(self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype,
+                         self.weak_type if weak_type is None else weak_type)
+
+    def strip_weak_type(self) -> ShapedArray:
+        return make_aval(self.shape, self.dtype, False) if self.weak_type else self
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        name = short_dtype(self.dtype) if short_dtypes else dtype_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: an array of shape () has no first axis.")
+        return self.shape[0]
+
+    def __str__(self) -> str:
+        return self.str_short()
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short()}{weak})"
+
+    def __eq__(self, other) -> bool:
+        if self is other:
+            return True
+        return (type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype
+                and self.weak_type == other.weak_type)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self):
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+def make_aval(shape: tuple, dtype, weak_type: bool = False) -> ShapedArray:
+    """The one `ShapedArray` of these three; `shape` must be a tuple and `dtype` a dtype object."""
+    key = (shape, dtype, weak_type)
+    found = _table.get(key)
+    if found is not None:
+        return found
+    aval = object.__new__(ShapedArray)
+    aval.shape, aval.dtype, aval.weak_type = shape, dtype, weak_type
+    aval.ndim, aval.size, aval._hash = len(shape), prod(shape), hash(key)
+    if len(_table) >= _TABLE_LIMIT:
+        _table.clear()                       # equality stays right without identity: see __eq__
+    _table[key] = aval
+    return aval
+
+
+class AbstractToken:
+    """The type of an ordering token."""
+
+    __slots__ = ()
+    shape, dtype, weak_type, ndim, size = (), np.dtype(bool), False, 0, 0
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "Tok"
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+
+_SHORT = {"float": "f", "uint": "u", "int": "i", "complex": "c", "bfloat": "bf"}
+
+
+def dtype_name(dtype) -> str:
+    return "float0" if dtype.names else dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+
+
+def short_dtype(dtype) -> str:
+    """A dtype as jaxprs print it: f32, i8, c64, bool, key<fry>."""
+    name = dtype_name(dtype)
+    if name == "float0":
+        return name
+    for long, short in _SHORT.items():
+        if name.startswith(long):
+            return short + name[len(long):]
+    return name
+
+
+def same_types(xs, ys) -> bool:
+    """Whether two lists of avals agree in shape and dtype (weak types may differ)."""
+    return len(xs) == len(ys) and all(x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys))

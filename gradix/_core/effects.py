@@ -1,0 +1,73 @@
+"""Effects an equation can have besides its results."""
+from __future__ import annotations
+
+
+class Effect:
+    """Something an equation does besides computing its results; equal effects are one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+    def __eq__(self, other) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class DebugEffect(Effect):
+    """Printing and debugging callbacks: kept, in no particular order."""
+
+    __slots__ = ()
+
+
+class OrderedDebugEffect(Effect):
+    """Debugging callbacks whose order matters."""
+
+    __slots__ = ()
+
+
+class IOEffect(Effect):
+    """An `io_callback`: kept, in no particular order."""
+
+    __slots__ = ()
+
+
+class OrderedIOEffect(Effect):
+    """An ordered `io_callback`."""
+
+    __slots__ = ()
+
+
+class NamedAxisEffect(Effect):
+    """The equation communicates over a named axis, which must be bound where it runs."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"NamedAxisEffect({self.name!r})"
+
+    def __eq__(self, other) -> bool:
+        return type(other) is NamedAxisEffect and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((NamedAxisEffect, self.name))
+
+
+no_effects: frozenset = frozenset()
+debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
+io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()
+
+
+def is_ordered(effect: Effect) -> bool:
+    return isinstance(effect, (OrderedDebugEffect, OrderedIOEffect))
+
+
+def is_kept(effects) -> bool:
+    """Whether an equation with these effects must run though nobody reads its results."""
+    return any(not isinstance(e, NamedAxisEffect) for e in effects)

@@ -1,0 +1,176 @@
+"""Jaxprs: typed, functional, first-order programs with higher-order primitives."""
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from gradix._core.aval import ShapedArray
+from gradix._core.effects import NamedAxisEffect, no_effects
+
+_counter = count()
+
+
+class Var:
+    """A name in a jaxpr, with its type."""
+
+    __slots__ = ("aval", "count")
+
+    def __init__(self, aval):
+        self.aval = aval
+        self.count = next(_counter)
+
+    def __repr__(self) -> str:
+        return f"Var(id={self.count}):{self.aval.str_short()}"
+
+    def __lt__(self, other) -> bool:
+        return self.count < other.count
+
+
+class DropVar(Var):
+    """A result nobody reads, printed `_`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+
+class Literal:
+    """A scalar written into the program."""
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val, aval):
+        self.val, self.aval = val, aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.str_short(True)}"
+
+
+class JaxprEqn:
+    """One application of a primitive: `outvars = primitive[params] invars`."""
+
+    __slots__ = ("primitive", "invars", "outvars", "params", "effects", "source")
+
+    def __init__(self, primitive, invars, outvars, params, effects=no_effects, source=None):
+        self.primitive, self.invars, self.outvars = primitive, invars, outvars
+        self.params, self.effects, self.source = params, effects, source
+
+    source_info = property(lambda self: self.source)
+
+    def replace(self, **changes) -> JaxprEqn:
+        new = {k: getattr(self, k) for k in self.__slots__}
+        new.update(changes)
+        return JaxprEqn(**new)
+
+    def __repr__(self) -> str:
+        from_ = " ".join(map(repr, self.invars))
+        return f"{' '.join(map(repr, self.outvars))} = {self.primitive} {from_}"
+
+
+class DebugInfo:
+    """What a traced function was called, and what its arguments were called: for messages."""
+
+    __slots__ = ("name", "arg_names", "place", "result_paths")
+
+    def __init__(self, name: str = "", arg_names=(), place: str = "", result_paths=()):
+        self.name, self.arg_names, self.place, self.result_paths = name, tuple(arg_names), place, tuple(result_paths)
+
+
+no_debug = DebugInfo()
+
+
+class Jaxpr:
+    """A program: inputs are `constvars` then `invars`; equations run in order; `outvars` are the results."""
+
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "memo", "__weakref__")
+
+    def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=no_debug):
+        self.constvars, self.invars, self.outvars, self.eqns = constvars, invars, outvars, eqns
+        self.effects = join_effects(eqns) if effects is None else effects
+        self.debug_info = debug_info
+        self.memo: dict[Any, Any] = {}
+
+    in_avals = property(lambda self: [v.aval for v in self.invars])
+    out_avals = property(lambda self: [v.aval for v in self.outvars])
+
+    def replace(self, **changes) -> Jaxpr:
+        new = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        new.update(changes)
+        return Jaxpr(**new)
+
+    def pretty_print(self, **options) -> str:
+        from_printer = _printer[0]
+        return from_printer(self, **options)
+
+    def __str__(self) -> str:
+        return self.pretty_print()
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its `constvars`."""
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts=()):
+        assert len(consts) == len(jaxpr.constvars), (len(consts), len(jaxpr.constvars))
+        self.jaxpr, self.consts = jaxpr, list(consts)
+
+    in_avals = property(lambda self: [v.aval for v in self.jaxpr.invars])
+    out_avals = property(lambda self: [v.aval for v in self.jaxpr.outvars])
+    literals = property(lambda self: self.consts)
+    eqns = property(lambda self: self.jaxpr.eqns)
+    effects = property(lambda self: self.jaxpr.effects)
+    memo = property(lambda self: self.jaxpr.memo)
+
+    def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+
+_printer: list = []
+
+
+def install_printer(function) -> None:
+    """Set what prints a jaxpr; `_core.pretty` does this once, at import."""
+    _printer[:] = [function]
+
+
+def join_effects(eqns) -> frozenset:
+    found = [e.effects for e in eqns if e.effects]
+    return frozenset().union(*found) if found else no_effects
+
+
+def axis_names(effects) -> tuple:
+    """The named axes among `effects`."""
+    return tuple(e.name for e in effects if type(e) is NamedAxisEffect)
+
+
+def closed(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """A jaxpr without constants, closed."""
+    return ClosedJaxpr(jaxpr, ())
+
+
+def subjaxprs(jaxpr: Jaxpr):
+    """The programs held in the parameters of a program's equations."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def jaxprs_in_params(params):
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def aval_of_literal(val, dtype, weak) -> ShapedArray:
+    return ShapedArray((), dtype, weak)

@@ -1,0 +1,88 @@
+"""`Array`: the base of concrete and traced arrays; its operators and methods are installed by `gradix.numpy`."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class Array:
+    """An immutable n-dimensional array, concrete or traced: `isinstance(x, gradix.Array)` holds for both.
+
+    Operators, methods and properties such as `x + y`, `x.sum()`, `x.T` and `x.at[...]` come from `gradix.numpy`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> isinstance(jnp.ones(3), gradix.Array)
+        True
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+    aval: Any
+
+    def __init_subclass__(cls, **kw):
+        super().__init_subclass__(**kw)
+
+    @property
+    def shape(self) -> tuple:
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __setitem__(self, index, value):
+        raise TypeError(
+            f"{type(self).__name__} object is immutable and does not support item assignment (x[{_show(index)}] = ...). "
+            f"Write y = x.at[{_show(index)}].set(...) instead: it returns the updated array. "
+            "Also there: .add, .multiply, .min, .max, .apply.")
+
+    def __delitem__(self, index):
+        raise TypeError("Arrays are immutable: elements cannot be deleted. gradix.numpy.delete(x, i) returns "
+                        "a new array without them.")
+
+
+def _show(index) -> str:
+    return "idx" if len(text := _index_text(index)) > 40 else text
+
+
+def _index_text(index) -> str:
+    if isinstance(index, slice):
+        ends = ["" if e is None else str(e) for e in (index.start, index.stop)]
+        return ":".join(ends) + ("" if index.step is None else f":{index.step}")
+    if index is Ellipsis:
+        return "..."
+    if isinstance(index, tuple):
+        return ", ".join(map(_index_text, index))
+    return "idx" if isinstance(index, Array) else repr(index)
+
+
+def install(members: dict[str, Any]) -> None:
+    """Set operators, methods and properties on `Array`; `gradix.numpy` does this once, at import.
+
+    A subclass's own definition wins, so what is special to concrete or traced arrays stays with them.
+    """
+    for name, member in members.items():
+        setattr(Array, name, member)

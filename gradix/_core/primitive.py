@@ -1,0 +1,103 @@
+"""The primitive: one operation and every rule the transforms know for it."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from gradix._core.aval import ShapedArray
+from gradix._core.effects import no_effects
+from gradix._core import trace as _trace
+from gradix._core.array import as_array
+
+
+class Linear:
+    """Stands, in a transpose rule, for an operand the rule must give the cotangent of."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval})"
+
+
+class Primitive:
+    """One operation and all its rules; a missing rule is an error that says which and what to do.
+
+    Conventions of every rule: arrays are positional, parameters are keywords; a primitive with
+    `multiple_results` returns a list where the others return one value.
+
+    - `abstract(*avals, **params)`: the types of the results; raises the user's shape and dtype errors.
+    - `lower(em, out, *values, **params)`: StableHLO through the emitter; `out` is the aval (list of avals).
+      Or `expand(*args, **params)`: a composition of other primitives.
+    - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
+    - `jvp(primals, tangents, **params) -> (out, tangent)`: a tangent of None is zero, both ways.
+    - `run(args, params)`: how to evaluate on concrete arrays, for primitives with inner programs; may decline with
+      NotImplemented, and is then compiled.
+    - `transpose(ct, *args, **params) -> [ct or None per operand]`: linear operands arrive as `Linear`; with
+      `multiple_results` the `ct` is a list in which None is zero.
+    - `batch(size, args, axes, **params) -> (out, axis)`: an axis of None is unmapped, both ways.
+    - `linearize`: as `jvp` where the tangents are being recorded; only primitives with inner programs differ.
+    """
+
+    multiple_results = False
+    effectful = False          # whether `effects(params)` can be other than empty
+    named = False              # whether `names(params)` can be other than empty
+    call_primitive = False
+    map_primitive = False
+    host: Callable[..., Any] | None = None
+    host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
+    run: Callable[..., Any] | None = None
+    expand: Callable[..., Any] | None = None
+    lower: Callable[..., Any] | None = None
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def bind(self, *args, **params):
+        """Apply the primitive to arrays or tracers in the current trace."""
+        return _trace.bind(self, [as_array(a) for a in args], params)
+
+    def abstract(self, *avals, **params) -> Any:
+        raise self.missing("abstract", "tracing", "give the primitive its result types")
+
+    def jvp(self, primals, tangents, **params) -> Any:
+        raise self.missing("jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp")
+
+    def linearize(self, primals, tangents, **params) -> Any:
+        return self.jvp(primals, tangents, **params)
+
+    def transpose(self, ct, *args, **params) -> Any:
+        raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
+
+    def batch(self, size, args, axes, **params) -> Any:
+        raise self.missing("batch", "vmap", "wrap the call in custom_batching.custom_vmap")
+
+    def effects(self, params) -> frozenset:
+        return no_effects
+
+    def names(self, params) -> tuple:
+        """The named axes the primitive communicates over."""
+        return ()
+
+    def show(self, params) -> dict:
+        """The parameters as a jaxpr prints them."""
+        return params
+
+    def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule.\n"
+            f"Instead, {instead}; or add a method `{rule}` to class {type(self).__name__}.")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __deepcopy__(self, memo) -> Primitive:
+        return self
+
+    def __copy__(self) -> Primitive:
+        return self

@@ -1,0 +1,188 @@
+"""Traces interpret primitives; `bind` finds the one in charge."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable
+
+from gradix._base import errors
+from gradix._core.operators import Array
+
+LEAKED = 1 << 40            # the level of a finished trace: always in charge, so its use is always seen
+
+
+class Tracer(Array):
+    """Stands for an array while a transformation runs the user's function."""
+
+    __slots__ = ("trace", "aval")
+    trace: Trace
+    aval: Any
+
+    def __init__(self, trace, aval):
+        self.trace, self.aval = trace, aval
+
+    def _origin(self) -> str:
+        """Where this value comes from, for error messages."""
+        return self.trace.describe(self)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval.str_short()}>with<{type(self.trace).__name__}>"
+
+    def __array__(self, dtype=None, copy=None):
+        raise errors.TracerArrayConversionError(self)
+
+    def __bool__(self):
+        raise errors.TracerBoolConversionError(self)
+
+    def __index__(self):
+        raise errors.TracerIntegerConversionError(self)
+
+    def __int__(self):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `int` function. "
+                                                   "To convert an array's dtype use x.astype(int).")
+
+    def __float__(self):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `float` function. "
+                                                   "To convert an array's dtype use x.astype(float).")
+
+    def __complex__(self):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `complex` function. "
+                                                   "To convert an array's dtype use x.astype(complex).")
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: a traced array ({self.aval.str_short()}) cannot be a dict key or a set "
+                        "member. Use its position or name as the key instead.")
+
+    def item(self, *args):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `item` method.")
+
+    def tolist(self):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `tolist` method.")
+
+    def tobytes(self, order="C"):
+        raise errors.ConcretizationTypeError(self, "The problem arose with the `tobytes` method.")
+
+    def __reduce__(self):
+        raise errors.ConcretizationTypeError(self, "A traced array cannot be pickled or copied to another process.")
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def block_until_ready(self):
+        return self
+
+    def copy_to_host_async(self):
+        return None
+
+
+class Trace:
+    """An interpreter of primitives at one level of nesting."""
+
+    level: int
+
+    def process(self, prim, args, params):
+        raise NotImplementedError
+
+    def describe(self, tracer) -> str:
+        return ""
+
+    def finish(self) -> None:
+        """From here on every use of a tracer of this trace is a leak, and raises."""
+        self.level = LEAKED
+        self.__class__ = FinishedTrace
+
+
+class FinishedTrace(Trace):
+    """What a trace becomes when its function has returned."""
+
+    def process(self, prim, args, params):
+        leaked = next(a for a in args if isinstance(a, Tracer) and a.trace is self)
+        raise errors.UnexpectedTracerError(leaked, f"it is used by '{prim.name}'")
+
+
+class _State(threading.local):
+    stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
+    depth: int = 0
+    axes: dict = {}                 # named axis -> its trace
+
+
+state = _State()
+evaluate: Callable[..., Any]
+
+
+def install_evaluator(function) -> None:
+    """Set what runs a primitive on concrete arrays; the runtime does this once, at import."""
+    global evaluate
+    evaluate = function
+
+
+def bind(prim, args, params):
+    """Apply `prim` in the trace in charge: the deepest among the operands' and the staging one."""
+    top = state.stage
+    level = -1 if top is None else top.level
+    for a in args:
+        if isinstance(a, Tracer):
+            t = a.trace
+            if t.level > level:
+                top, level = t, t.level
+    if prim.named:
+        for name in prim.names(params):
+            t = state.axes.get(name)
+            if t is not None and t.level > level:
+                top, level = t, t.level
+    if top is None:
+        return evaluate(prim, args, params)
+    return top.process(prim, args, params)
+
+
+class new_level:
+    """Enter one level of tracing; `stage` makes the trace take every operation, `axis` binds a named axis to it."""
+
+    __slots__ = ("trace", "stage", "axis", "saved")
+
+    def __init__(self, trace: Trace, stage: bool = False, axis=None):
+        self.trace, self.stage, self.axis = trace, stage, axis
+
+    def __enter__(self):
+        s = state
+        self.saved = s.depth, s.stage, s.axes
+        self.trace.level = s.depth
+        s.depth += 1
+        if self.stage:
+            s.stage = self.trace
+        if self.axis is not None:
+            s.axes = {**s.axes, self.axis: self.trace}
+        return self.trace
+
+    def __exit__(self, *exc):
+        state.depth, state.stage, state.axes = self.saved
+        return None
+
+
+class outside:
+    """Suspend the staging trace: operations on concrete arrays run at once."""
+
+    __slots__ = ("saved",)
+
+    def __enter__(self):
+        self.saved = state.stage
+        state.stage = None
+
+    def __exit__(self, *exc):
+        state.stage = self.saved
+
+
+def is_staging() -> bool:
+    return state.stage is not None
+
+
+def axis_size_of(name):
+    """The size of a bound named axis; NameError when nothing binds it."""
+    t = state.axes.get(name)
+    if t is None:
+        known = ", ".join(map(repr, state.axes)) or "none"
+        raise NameError(f"unbound axis name: {name}. Named axes bound here: {known}. "
+                        f"Bind it with vmap(..., axis_name={name!r}) around the call.")
+    return t.size

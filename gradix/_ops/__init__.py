@@ -1,0 +1,1 @@
+"""First-order primitives, each with all its rules, and their `lax` functions, by family."""

@@ -1,0 +1,362 @@
+"""Arithmetic: add, sub, mul, div, rem, abs, sign, max, min, integer_pow, square and rounding."""
+from __future__ import annotations
+
+import enum
+from operator import index
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, real_dtype
+from gradix._core.primitive import Linear
+from gradix._core.trace import bind
+from gradix._ops.comparison import eq, gt, lt
+from gradix._ops.families import ZERO, Elementwise
+from gradix._ops.linear import complex, imag, neg, real
+from gradix._ops.operands import operands, scalar_like
+from gradix._ops.select import choose as select_n
+
+
+# -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
+
+def _host_div(x, y):
+    if x.dtype.kind not in "iu":
+        return np.divide(x, y)
+    if not (y == 0).any() and (x.dtype.kind == "u" or not (y == -1).any()):
+        q = np.floor_divide(x, y)
+        return q if x.dtype.kind == "u" else q + ((q < 0) & (q * y != x)).astype(x.dtype)
+    wide_y = np.where(y == 0, 1, y)
+    q = np.where(wide_y == -1, np.negative(x), _host_div(x, np.where(wide_y == -1, 1, wide_y))) \
+        if x.dtype.kind == "i" else np.floor_divide(x, wide_y)
+    return np.where(y == 0, np.array(-1).astype(x.dtype), q).astype(x.dtype)
+
+
+def _host_rem(x, y):
+    if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)))
+
+
+def _host_sign(x):
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    size = np.abs(x)
+    return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
+
+
+def _host_integer_pow(x, *, y):
+    if x.dtype.kind in "iufc" and 0 <= y <= 3:
+        return (np.ones_like, np.positive, np.square, lambda v: v * v * v)[y](x)
+    if y < 0:
+        return np.reciprocal(_host_integer_pow(x, y=-y))
+    out, square = None, x
+    while y:
+        if y & 1:
+            out = square if out is None else out * square
+        y >>= 1
+        if y:
+            square = square * square
+    return out
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `lax.round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _host_round(x, *, rounding_method):
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    return (whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)).astype(x.dtype)
+
+
+# -- adjoints ------------------------------------------------------------------------------------------------------
+
+def _both(ct, x, y):
+    return [ct if type(a) is Linear else None for a in (x, y)]
+
+
+def _sub_back(ct, x, y):
+    return [ct if type(x) is Linear else None, neg(ct) if type(y) is Linear else None]
+
+
+def _mul_back(ct, x, y):
+    return (mul(ct, y), None) if type(x) is Linear else (None, mul(x, ct))
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------------
+
+def _winner(t, x, y, ahead):
+    """The tangent where its operand is ahead, half of it where both are equal."""
+    from_ties = mul(t, scalar_like(t, 0.5))
+    zero = scalar_like(t, 0.0)
+    return select_n(eq(x, y), select_n(ahead, zero, t), from_ties)
+
+
+def _rem_by(t, x, y):
+    q = div(x, y)
+    return mul(neg(t), mul(sign(q), floor(abs(q))))             # -trunc(x / y)
+
+
+def _abs_tangent(t, y, x):
+    if x.aval.dtype not in COMPLEX:
+        return mul(t, sign(x))
+    size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
+    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)     # Re(x̄·t) / |x|
+
+
+def _sign_tangent(t, y, x):
+    if x.aval.dtype not in COMPLEX:
+        return None
+    size = abs(x)                                               # i·Im(t·ȳ)·y / |x|
+    turn = div(imag(mul(t, complex(real(y), neg(imag(y))))), size)
+    return mul(complex(scalar_like(turn, 0.0), turn), y)
+
+
+def _integer_pow_tangent(t, y_, x, *, y):
+    return mul(t, mul(scalar_like(x, y), integer_pow(x, y - 1))) if y else None
+
+
+class _IntegerPow(Elementwise):
+    def lower(self, em, out, x, *, y):
+        if y < 0:
+            one = em.splat(1, out)
+            return em.op("divide", out, one, self.lower(em, out, x, y=-y))
+        if y == 0:
+            return em.splat(1, out)
+        total = None
+        while y:
+            if y & 1:
+                total = x if total is None else em.op("multiply", out, total, x)
+            y >>= 1
+            if y:
+                x = em.op("multiply", out, x, x)
+        return total
+
+
+def _lower_sign(em, out, x):
+    if out.dtype.kind != "u":
+        return em.op("sign", out, x)
+    return em.op("minimum", out, x, em.splat(1, out))
+
+
+def _lower_round(em, out, x, *, rounding_method):
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    return em.op("round_nearest_even" if even else "round_nearest_afz", out, x)
+
+
+def _lower_max(em, out, x, y, name="maximum", direction="GT"):
+    if out.dtype.kind != "c":
+        return em.op(name, out, x, y)
+    part = make_aval(out.shape, real_dtype(out.dtype))
+    xr, yr, xi, yi = (em.op(p, part, v) for p in ("real", "imag") for v in (x, y))
+    first = em.select(em.compare(xr, yr, "EQ"), em.compare(xi, yi, direction), em.compare(xr, yr, direction))
+    return em.select(first, x, y)
+
+
+def _lower_min(em, out, x, y):
+    return _lower_max(em, out, x, y, "minimum", "LT")
+
+
+add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="add", dtypes=NUMERIC, transpose=_both)
+sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t), hlo="subtract", dtypes=NUMERIC,
+                    transpose=_sub_back)
+mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t), hlo="multiply",
+                    dtypes=NUMERIC, transpose=_mul_back)
+div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
+                    lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
+                    transpose=lambda ct, x, y: (div(ct, y), None))
+rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX)
+max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
+                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
+min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
+                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
+sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent)
+abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype)
+square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
+                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC)
+integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUMERIC,
+                            from_result=_integer_pow_tangent)
+floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
+ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
+round_p = Elementwise("round", _host_round, lambda t, x, **_: None, hlo=_lower_round, dtypes=FLOAT)
+
+
+def add(x, y):
+    """`x + y`, elementwise, for operands of one dtype; as `y` also a Python number.
+
+    Raises:
+        TypeError: the dtypes differ, or the shapes do not broadcast.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.add(1.0, 2.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    return bind(add_p, operands("add", x, y), {})
+
+
+def sub(x, y):
+    """`x - y`, elementwise, for operands of one dtype.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.sub(3, 1)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    return bind(sub_p, operands("sub", x, y), {})
+
+
+def mul(x, y):
+    """`x · y`, elementwise, for operands of one dtype.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.mul(3.0, 2.0)
+        Array(6., dtype=float32, weak_type=True)
+    """
+    return bind(mul_p, operands("mul", x, y), {})
+
+
+def div(x, y):
+    """`x / y`, elementwise; integers are divided toward zero, and by zero give -1 (all bits set).
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.div(-7, 2)
+        Array(-3, dtype=int32, weak_type=True)
+    """
+    return bind(div_p, operands("div", x, y), {})
+
+
+def rem(x, y):
+    """The remainder of `x / y` with the sign of `x`; an integer modulo zero is itself.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.rem(-7, 2)
+        Array(-1, dtype=int32, weak_type=True)
+    """
+    return bind(rem_p, operands("rem", x, y), {})
+
+
+def max(x, y):
+    """The larger of `x` and `y`, elementwise; NaN if either is.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.max(1.0, 2.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return bind(max_p, operands("max", x, y), {})
+
+
+def min(x, y):
+    """The smaller of `x` and `y`, elementwise; NaN if either is.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.min(1.0, 2.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return bind(min_p, operands("min", x, y), {})
+
+
+def sign(x):
+    """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.sign(-2.0)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    return bind(sign_p, operands("sign", x), {})
+
+
+def abs(x):
+    """`|x|`, elementwise; real for complex `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.abs(-2.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    x, = operands("abs", x)
+    return x if x.aval.dtype.kind == "u" else bind(abs_p, (x,), {})
+
+
+def square(x):
+    """`x²`, elementwise.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.square(3.0)
+        Array(9., dtype=float32, weak_type=True)
+    """
+    return bind(square_p, operands("square", x), {})
+
+
+def integer_pow(x, y: int):
+    """`xʸ` for a Python integer `y`, by repeated squaring.
+
+    Raises:
+        TypeError: `x` is of an integer dtype and `y` is negative.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.integer_pow(2.0, 3)
+        Array(8., dtype=float32, weak_type=True)
+    """
+    x, = operands("integer_pow", x)
+    y = index(y)
+    if y < 0 and x.aval.dtype in INTEGER:
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, {y}). "
+                        "Convert x to a floating dtype first.")
+    return bind(integer_pow_p, (x,), {"y": y})
+
+
+def floor(x):
+    """The largest whole number not above `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.floor(1.7)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return bind(floor_p, operands("floor", x), {})
+
+
+def ceil(x):
+    """The smallest whole number not below `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.ceil(1.2)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return bind(ceil_p, operands("ceil", x), {})
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """The nearest whole number; halves away from zero, or to even.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
+        (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    return bind(round_p, operands("round", x), {"rounding_method": RoundingMethod(rounding_method)})
+
+
+def reciprocal(x):
+    """`1 / x`, elementwise.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.reciprocal(4.0)
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    return integer_pow(x, -1)

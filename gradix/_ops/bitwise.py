@@ -1,0 +1,163 @@
+"""Bits: not, and, or, xor, shifts, population_count, clz."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.dtypes import BOOL, INTEGER
+from gradix._core.trace import bind
+from gradix._ops.families import Elementwise, NonDifferentiable
+from gradix._ops.operands import operands
+
+
+class _Bits(NonDifferentiable, Elementwise):
+    """Discrete, so without tangents."""
+
+
+def _bits_of(x) -> int:
+    return x.dtype.itemsize * 8
+
+
+def _fits(x, by):
+    """Which shift distances are within the width; XLA defines the rest, NumPy does not."""
+    return (by >= 0) & (by < _bits_of(x)) if by.dtype.kind == "i" else by < _bits_of(x)
+
+
+def _host_shift_left(x, by):
+    ok = _fits(x, by)
+    return np.where(ok, np.left_shift(x, np.where(ok, by, 0)), 0).astype(x.dtype)
+
+
+def _host_shift_right_arithmetic(x, by):
+    ok = _fits(x, by)
+    return np.where(ok, np.right_shift(x, np.where(ok, by, 0)), np.where(x < 0, -1, 0)).astype(x.dtype)
+
+
+def _host_shift_right_logical(x, by):
+    plain = np.dtype(f"u{x.dtype.itemsize}")
+    ok = _fits(x, by)
+    distance = np.where(ok, by, 0).astype(plain)
+    return np.where(ok, np.right_shift(x.view(plain), distance), 0).astype(plain).view(x.dtype)
+
+
+def _host_population_count(x):
+    return np.bitwise_count(x.view(np.dtype(f"u{x.dtype.itemsize}"))).astype(x.dtype)
+
+
+def _host_clz(x):
+    v = x.view(np.dtype(f"u{x.dtype.itemsize}")).astype(np.uint64)
+    for shift in (1, 2, 4, 8, 16, 32):                  # smear the highest bit downward, then count
+        v = v | (v >> np.uint64(shift))
+    return (_bits_of(x) - np.bitwise_count(v).astype(np.int64)).astype(x.dtype)
+
+
+_BITS = BOOL | INTEGER
+not_p = _Bits("not", np.invert, hlo="not", dtypes=_BITS)
+and_p = _Bits("and", np.bitwise_and, hlo="and", dtypes=_BITS)
+or_p = _Bits("or", np.bitwise_or, hlo="or", dtypes=_BITS)
+xor_p = _Bits("xor", np.bitwise_xor, hlo="xor", dtypes=_BITS)
+shift_left_p = _Bits("shift_left", _host_shift_left, hlo="shift_left", dtypes=INTEGER)
+shift_right_arithmetic_p = _Bits("shift_right_arithmetic", _host_shift_right_arithmetic,
+                                 hlo="shift_right_arithmetic", dtypes=INTEGER)
+shift_right_logical_p = _Bits("shift_right_logical", _host_shift_right_logical, hlo="shift_right_logical",
+                              dtypes=INTEGER)
+population_count_p = _Bits("population_count", _host_population_count, hlo="popcnt", dtypes=INTEGER)
+clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
+
+
+def bitwise_not(x):
+    """The bits of `x` flipped; for booleans, its negation.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.bitwise_not(0)
+        Array(-1, dtype=int32, weak_type=True)
+    """
+    return bind(not_p, operands("bitwise_not", x), {})
+
+
+def bitwise_and(x, y):
+    """The bits set in both.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.bitwise_and(6, 3)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    return bind(and_p, operands("bitwise_and", x, y), {})
+
+
+def bitwise_or(x, y):
+    """The bits set in either.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.bitwise_or(6, 3)
+        Array(7, dtype=int32, weak_type=True)
+    """
+    return bind(or_p, operands("bitwise_or", x, y), {})
+
+
+def bitwise_xor(x, y):
+    """The bits set in one of both.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.bitwise_xor(6, 3)
+        Array(5, dtype=int32, weak_type=True)
+    """
+    return bind(xor_p, operands("bitwise_xor", x, y), {})
+
+
+def shift_left(x, y):
+    """The bits of `x` moved up by `y`; 0 when `y` reaches the width.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.shift_left(1, 4)
+        Array(16, dtype=int32, weak_type=True)
+    """
+    return bind(shift_left_p, operands("shift_left", x, y), {})
+
+
+def shift_right_arithmetic(x, y):
+    """The bits of `x` moved down by `y`, the sign bit repeated.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.shift_right_arithmetic(-8, 1)
+        Array(-4, dtype=int32, weak_type=True)
+    """
+    return bind(shift_right_arithmetic_p, operands("shift_right_arithmetic", x, y), {})
+
+
+def shift_right_logical(x, y):
+    """The bits of `x` moved down by `y`, zeros entering.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.shift_right_logical(-1, 28)
+        Array(15, dtype=int32, weak_type=True)
+    """
+    return bind(shift_right_logical_p, operands("shift_right_logical", x, y), {})
+
+
+def population_count(x):
+    """How many bits of `x` are set.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.population_count(7)
+        Array(3, dtype=int32, weak_type=True)
+    """
+    return bind(population_count_p, operands("population_count", x), {})
+
+
+def clz(x):
+    """How many of the highest bits of `x` are zero.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.clz(1)
+        Array(31, dtype=int32, weak_type=True)
+    """
+    return bind(clz_p, operands("clz", x), {})

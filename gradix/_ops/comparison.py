@@ -1,0 +1,135 @@
+"""Comparisons: eq, ne, lt, le, gt, ge, their total-order forms, and is_finite."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, NUMERIC
+from gradix._core.trace import bind
+from gradix._ops.families import Elementwise, NonDifferentiable
+from gradix._ops.operands import operands
+
+_BOOL = np.dtype(bool)
+
+
+class Comparison(NonDifferentiable, Elementwise):
+    """A comparison; `total` orders NaN and the signed zeros too."""
+
+    def __init__(self, name, host, direction, dtypes, total=False):
+        super().__init__(name, host, hlo=self._emit, dtypes=dtypes, out=lambda dtype: _BOOL)
+        self.direction, self.total = direction, total
+
+    def _result_type(self, avals, params):
+        return super()._result_type(avals, params).strip_weak_type()
+
+    def _emit(self, em, out, x, y):
+        floating = x.aval.dtype.kind not in "biuc" and self.total
+        return em.compare(x, y, self.direction, **({"kind": "TOTALORDER"} if floating else {}))
+
+
+def total_order_key(x):
+    """Integers ordered as the floats `x` are in IEEE total order."""
+    if x.dtype.kind in "biu":
+        return x
+    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    return np.where(bits < 0, bits ^ np.array(np.iinfo(bits.dtype).max, bits.dtype), bits)
+
+
+def _total(ufunc):
+    return lambda x, y: ufunc(total_order_key(x), total_order_key(y))
+
+
+_KEYS = BOOL | NUMERIC
+eq_p = Comparison("eq", np.equal, "EQ", _KEYS)
+ne_p = Comparison("ne", np.not_equal, "NE", _KEYS)
+lt_p = Comparison("lt", np.less, "LT", _KEYS - COMPLEX)
+le_p = Comparison("le", np.less_equal, "LE", _KEYS - COMPLEX)
+gt_p = Comparison("gt", np.greater, "GT", _KEYS - COMPLEX)
+ge_p = Comparison("ge", np.greater_equal, "GE", _KEYS - COMPLEX)
+eq_to_p = Comparison("eq_to", _total(np.equal), "EQ", FLOAT, total=True)
+lt_to_p = Comparison("lt_to", _total(np.less), "LT", _KEYS - COMPLEX, total=True)
+le_to_p = Comparison("le_to", _total(np.less_equal), "LE", _KEYS - COMPLEX, total=True)
+
+
+class _IsFinite(NonDifferentiable, Elementwise):
+    def _result_type(self, avals, params):
+        return super()._result_type(avals, params).strip_weak_type()
+
+
+is_finite_p = _IsFinite("is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL)
+
+
+def eq(x, y):
+    """`x == y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.eq(1, 1)
+        Array(True, dtype=bool)
+    """
+    return bind(eq_p, operands("eq", x, y), {})
+
+
+def ne(x, y):
+    """`x != y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.ne(1, 1)
+        Array(False, dtype=bool)
+    """
+    return bind(ne_p, operands("ne", x, y), {})
+
+
+def lt(x, y):
+    """`x < y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.lt(1, 2)
+        Array(True, dtype=bool)
+    """
+    return bind(lt_p, operands("lt", x, y), {})
+
+
+def le(x, y):
+    """`x <= y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.le(2, 2)
+        Array(True, dtype=bool)
+    """
+    return bind(le_p, operands("le", x, y), {})
+
+
+def gt(x, y):
+    """`x > y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.gt(1, 2)
+        Array(False, dtype=bool)
+    """
+    return bind(gt_p, operands("gt", x, y), {})
+
+
+def ge(x, y):
+    """`x >= y`, elementwise, as booleans.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.ge(2, 2)
+        Array(True, dtype=bool)
+    """
+    return bind(ge_p, operands("ge", x, y), {})
+
+
+def is_finite(x):
+    """Whether `x` is neither infinite nor NaN.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.is_finite(float("inf"))
+        Array(False, dtype=bool)
+    """
+    return bind(is_finite_p, operands("is_finite", x), {})

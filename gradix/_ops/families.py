@@ -1,0 +1,169 @@
+"""Operations whose rules follow from little."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from gradix._core import dtypes
+from gradix._core.array import typeof
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
+
+_TYPES_LIMIT = 4096
+ZERO = object()         # as a partial: the derivative is zero wherever it exists
+
+
+def broadcast_shapes_of(name: str, avals) -> tuple:
+    """The common shape of operands of one rank whose axes agree or have size 1; scalars go with all."""
+    shape: tuple = ()
+    for a in avals:
+        s = a.shape
+        if s == shape or not s:
+            continue
+        if not shape:
+            shape = s
+            continue
+        if len(s) != len(shape) or any(m != n and m != 1 and n != 1 for m, n in zip(s, shape)):
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: "
+                            f"{', '.join(str(a.shape) for a in avals)}. Its operands need one shape, or axes of size 1, "
+                            f"or no axes at all; gradix.numpy.{name} also broadcasts operands of different rank.")
+        shape = tuple(n if m == 1 else m for m, n in zip(shape, s))
+    return shape
+
+
+class Elementwise(Primitive):
+    """An operation applied to each element.
+
+    `partials`, one per operand, map `(t, *operands)` to that operand's part of the tangent; `from_result`, for one
+    operand, maps `(t, result, operand)`. `ZERO` declares a derivative of zero; no partials, no derivative.
+    Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1, or ().
+    """
+
+    def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
+                 from_result: Callable | None = None, out: Callable | None = None, attrs: str = "",
+                 transpose: Callable | None = None):
+        super().__init__(name)
+        self.host = host
+        self.partials, self.from_result = partials, from_result
+        self.hlo, self.attrs, self.dtypes, self.out = hlo, attrs, dtypes, out
+        self._transpose = transpose
+        self._types: dict[tuple, Any] = {}
+
+    def abstract(self, *avals, **params):
+        if params:
+            return self._result_type(avals, params)
+        found = self._types.get(avals)
+        if found is None:
+            found = self._result_type(avals, params)
+            if len(self._types) >= _TYPES_LIMIT:
+                self._types.clear()
+            self._types[avals] = found
+        return found
+
+    def _result_type(self, avals, params):
+        self.check_dtypes(avals)
+        a = avals[0]
+        shape = a.shape if len(avals) == 1 else broadcast_shapes_of(self.name, avals)
+        dtype = a.dtype if self.out is None else self.out(a.dtype, **params)
+        return make_aval(shape, dtype, all(x.weak_type for x in avals))
+
+    def check_dtypes(self, avals):
+        first = avals[0].dtype
+        if any(a.dtype != first for a in avals):
+            raise TypeError(f"lax.{self.name} requires arguments to have the same dtypes, got "
+                            f"{', '.join(dtypes.name_of(a.dtype) for a in avals)}. "
+                            f"Convert one of them with .astype(...), or use gradix.numpy, which promotes dtypes.")
+        if first not in self.dtypes:
+            raise TypeError(f"{self.name} does not accept dtype {dtypes.name_of(first)}. Accepted dtypes are "
+                            f"{dtypes.describe(self.dtypes)}; convert the operand with .astype(...) first.")
+
+    def jvp(self, primals, tangents, **params):
+        y = bind(self, primals, params)
+        aval = y.aval
+        if aval.dtype not in dtypes.INEXACT:
+            return y, None
+        if self.from_result is not None:
+            return y, self.from_result(tangents[0], y, *primals, **params)
+        if not self.partials:
+            raise self.missing("jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp")
+        total = None
+        for d, t in zip(self.partials, tangents):
+            if t is None or d is ZERO:
+                continue
+            part = d(t, *primals, **params)
+            if part.aval.shape != aval.shape:
+                part = broadcast_to(part, aval.shape)
+            total = part if total is None else add_any(total, part)
+        return y, total
+
+    def transpose(self, ct, *args, **params):
+        if self._transpose is None:
+            raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
+        cts = self._transpose(ct, *args, **params)
+        return [None if c is None else unbroadcast(c, a.aval) if c.aval.shape != a.aval.shape else c
+                for c, a in zip(cts, args)]
+
+    def batch(self, size, args, axes, **params):
+        if len(args) == 1:
+            return bind(self, args, params), axes[0]
+        args, axis = align(args, axes)
+        return bind(self, args, params), axis
+
+    def lower(self, em, out, *args, **params):
+        args = spread(em, out.shape, args)
+        if callable(self.hlo):
+            return self.hlo(em, out, *args, **params)
+        return em.op(self.hlo, out, *args, attrs=self.attrs)
+
+
+def align(args, axes):
+    """Mapped operands of an elementwise operation brought to one rank, with one mapped axis.
+
+    Operands broadcast among equal ranks only, so unmapped ones get an axis of size 1; unmapped scalars stay.
+    """
+    rank = max(typeof(x).ndim - (a is not None) for x, a in zip(args, axes))
+    mapped = [a for a in axes if a is not None]
+    even = all(typeof(x).ndim - (a is not None) in (rank, 0 if a is None else rank) for x, a in zip(args, axes))
+    if even and all(a == mapped[0] for a in mapped):
+        axis = mapped[0]
+        return [x if a is not None or not typeof(x).ndim else expand_axis(x, axis) for x, a in zip(args, axes)], axis
+    out = []
+    for x, a in zip(args, axes):
+        ndim = typeof(x).ndim
+        if a is not None:
+            x = to_front(0, x, a)
+            out.append(x if ndim - 1 == rank else lead_axes(x, rank))
+        else:
+            out.append(expand_axis(x, 0) if ndim else x)
+    return out, 0
+
+
+def spread(em, shape, args):
+    """Lowered operands broadcast to `shape`; StableHLO's elementwise operations need it written out."""
+    return [x if x.aval.shape == shape else
+            em.broadcast_in_dim(x, x.aval.update(shape=shape), range(len(shape) if x.aval.ndim else 0)) for x in args]
+
+
+def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementwise:
+    """A linear operation of one operand; `back(ct, operand)` is its adjoint."""
+    prim = Elementwise(name, host, lambda t, x, **p: bind(prim, (t,), p), hlo=hlo, dtypes=dtypes,
+                       transpose=lambda ct, x, **p: (back(ct, x, **p),), **kw)
+    return prim
+
+
+class Structural(Primitive):
+    """Rearranges one array, linear in it: subclasses give `abstract`, `host`, `lower`, `transpose`, `batch`."""
+
+    def jvp(self, primals, tangents, **params):
+        t, = tangents
+        y = bind(self, primals, params)
+        return y, None if t is None else bind(self, (t,), params)
+
+
+class NonDifferentiable:
+    """Mixin: the results are piecewise constant or discrete, so their tangents are zero."""
+
+    def jvp(self, primals, tangents, **params):
+        out = bind(self, primals, params)
+        return out, [None] * len(out) if self.multiple_results else None    # type: ignore[attr-defined]

@@ -1,0 +1,228 @@
+"""Exponentials, logarithms, roots and powers."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
+from gradix._ops.comparison import eq
+from gradix._ops.convert import convert_element_type as convert
+from gradix._ops.families import Elementwise
+from gradix._ops.operands import operands, scalar_like
+from gradix._ops.select import choose as select_n
+
+
+def _host_logistic(x):
+    one = np.ones((), x.dtype)
+    return one / (one + np.exp(-x))
+
+
+def _host_rsqrt(x):
+    return np.ones((), x.dtype) / np.sqrt(x)
+
+
+def _host_pow(x, y):
+    if y.dtype.kind not in "iu":
+        return np.power(x, y)
+    if x.dtype.kind not in "iu":
+        return np.power(x, y.astype(np.float64)).astype(x.dtype)
+    if y.dtype.kind == "u" or not (y < 0).any():
+        return np.power(x, y).astype(x.dtype)
+    odd = np.where(y % 2 == 0, 1, -1)
+    below = np.where(x == 1, 1, np.where(x == -1, odd, np.where(x == 0, -1, 0)))
+    return np.where(y < 0, below, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
+def _pow_base(t, x, y):
+    y_ = y if y.aval.dtype == x.aval.dtype else convert(y, x.aval.dtype)
+    less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 1)))
+    return mul(t, mul(y_, less))                                # y·xʸ⁻¹, zero where y = 0
+
+
+def _pow_exponent(t, x, y):
+    if y.aval.dtype not in INEXACT:
+        return None
+    safe = select_n(eq(x, scalar_like(x, 0)), x, scalar_like(x, 1))
+    return mul(t, mul(log(safe), pow(x, y)))                    # log(x)·xʸ
+
+
+class _Pow(Elementwise):
+    """xʸ; the exponent may also be of an integer dtype."""
+
+    def check_dtypes(self, avals):
+        x, y = avals
+        if y.dtype in INTEGER and x.dtype in NUMERIC:
+            return
+        super().check_dtypes(avals)
+
+
+def _one_minus(y):
+    return sub(scalar_like(y, 1), y)
+
+
+def _one_plus(y):
+    return add(scalar_like(y, 1), y)
+
+
+exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y))
+exp2_p = Elementwise("exp2", np.exp2, dtypes=INEXACT,
+                     hlo=lambda em, out, x: em.op("power", out, em.splat(2, out), x),
+                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)))
+log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT)
+expm1_p = Elementwise("expm1", np.expm1, hlo="exponential_minus_one", dtypes=INEXACT,
+                      from_result=lambda t, y, x: mul(t, _one_plus(y)))
+log1p_p = Elementwise("log1p", np.log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT)
+logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
+                         from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
+tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
+                     from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)))
+sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
+                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)))
+rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
+                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))))
+cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
+                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
+pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
+             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)))
+def exp(x, accuracy=None):
+    """`eˣ`, elementwise.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.exp(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return bind(exp_p, operands("exp", x), {})
+
+
+def exp2(x, accuracy=None):
+    """`2ˣ`, elementwise.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.exp2(3.0)
+        Array(8., dtype=float32, weak_type=True)
+    """
+    return bind(exp2_p, operands("exp2", x), {})
+
+
+def log(x, accuracy=None):
+    """The natural logarithm.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.log(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(log_p, operands("log", x), {})
+
+
+def expm1(x, accuracy=None):
+    """`eˣ - 1`, accurate near zero.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.expm1(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(expm1_p, operands("expm1", x), {})
+
+
+def log1p(x, accuracy=None):
+    """`log(1 + x)`, accurate near zero.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.log1p(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(log1p_p, operands("log1p", x), {})
+
+
+def logistic(x, accuracy=None):
+    """`1 / (1 + e⁻ˣ)`.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.logistic(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    return bind(logistic_p, operands("logistic", x), {})
+
+
+def tanh(x, accuracy=None):
+    """The hyperbolic tangent.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.tanh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(tanh_p, operands("tanh", x), {})
+
+
+def sqrt(x, accuracy=None):
+    """The square root.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.sqrt(4.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return bind(sqrt_p, operands("sqrt", x), {})
+
+
+def rsqrt(x, accuracy=None):
+    """`1 / √x`.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.rsqrt(4.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    return bind(rsqrt_p, operands("rsqrt", x), {})
+
+
+def cbrt(x, accuracy=None):
+    """The real cube root.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.cbrt(8.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return bind(cbrt_p, operands("cbrt", x), {})
+
+
+def pow(x, y):
+    """`xʸ`, elementwise; `y` has the dtype of `x` or an integer one.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.pow(2.0, 3.0)
+        Array(8., dtype=float32, weak_type=True)
+    """
+    return bind(pow_p, operands("pow", x, y), {})

@@ -1,0 +1,179 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, div, mul, square, sub
+from gradix._ops.families import Elementwise
+from gradix._ops.linear import neg
+from gradix._ops.operands import operands, scalar_like
+from gradix._ops.transcendental import rsqrt
+
+
+def _one(x):
+    return scalar_like(x, 1)
+
+
+def _atan2_part(t, x, y, numerator):
+    return mul(t, div(numerator, add(square(x), square(y))))
+
+
+sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT)
+cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT)
+tan_p = Elementwise("tan", np.tan, hlo="tan", dtypes=INEXACT,
+                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))))
+asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
+                     dtypes=INEXACT)
+acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo="chlo.acos",
+                     dtypes=INEXACT)
+atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
+atan2_p = Elementwise("atan2", np.arctan2, lambda t, x, y: _atan2_part(t, x, y, y),
+                      lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo="atan2", dtypes=INEXACT - COMPLEX)
+sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT)
+cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT)
+asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))), hlo="chlo.asinh",
+                      dtypes=INEXACT)
+acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
+                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
+atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
+                      hlo="chlo.atanh", dtypes=INEXACT)
+
+
+def sin(x, accuracy=None):
+    """The sine of `x` radians.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.sin(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(sin_p, operands("sin", x), {})
+
+
+def cos(x, accuracy=None):
+    """The cosine of `x` radians.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.cos(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return bind(cos_p, operands("cos", x), {})
+
+
+def tan(x, accuracy=None):
+    """The tangent of `x` radians.
+
+    `accuracy` is accepted and met: no approximation is made.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.tan(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(tan_p, operands("tan", x), {})
+
+
+def asin(x):
+    """The angle in radians whose sine is `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.asin(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(asin_p, operands("asin", x), {})
+
+
+def acos(x):
+    """The angle in radians whose cosine is `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.acos(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(acos_p, operands("acos", x), {})
+
+
+def atan(x):
+    """The angle in radians whose tangent is `x`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.atan(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(atan_p, operands("atan", x), {})
+
+
+def sinh(x):
+    """The hyperbolic sine.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.sinh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(sinh_p, operands("sinh", x), {})
+
+
+def cosh(x):
+    """The hyperbolic cosine.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.cosh(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return bind(cosh_p, operands("cosh", x), {})
+
+
+def asinh(x):
+    """The inverse hyperbolic sine.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.asinh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(asinh_p, operands("asinh", x), {})
+
+
+def acosh(x):
+    """The inverse hyperbolic cosine.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.acosh(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(acosh_p, operands("acosh", x), {})
+
+
+def atanh(x):
+    """The inverse hyperbolic tangent.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.atanh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(atanh_p, operands("atanh", x), {})
+
+
+def atan2(x, y):
+    """The angle in radians of the point with ordinate `x` and abscissa `y`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.atan2(0.0, 1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return bind(atan2_p, operands("atan2", x, y), {})

@@ -1,0 +1,132 @@
+"""Evaluating primitives on concrete arrays: small work by NumPy on the host, the rest by XLA."""
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._base import config as _config
+from gradix._core import array as _array
+from gradix._core import trace as _trace
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from gradix._runtime import policy, xla
+from gradix._runtime.program import Program, fetch, to_device
+
+_PROGRAMS_LIMIT = 1024
+_programs: dict[tuple, Program] = {}
+_options = _config.state
+
+
+def _silence() -> tuple[Callable, Callable]:
+    """Functions that stop NumPy's floating-point warnings and resume them, at a tenth of `errstate`'s price."""
+    try:
+        from_private = np._core.umath
+        quiet, variable = from_private._make_extobj(all="ignore"), from_private._extobj_contextvar
+        variable.reset(variable.set(quiet))
+        return (lambda: variable.set(quiet)), variable.reset
+    except (AttributeError, TypeError):
+        def enter() -> AbstractContextManager:
+            state = np.errstate(all="ignore")
+            state.__enter__()
+            return state
+        return enter, lambda state: state.__exit__(None, None, None)
+
+
+_quiet, _resume = _silence()
+
+
+def evaluate(prim, args, params):
+    """Apply a primitive to concrete arrays."""
+    host = prim.host
+    if host is None:
+        if prim.run is not None:
+            out = prim.run(args, params)
+            if out is not NotImplemented:
+                return out
+        return _compiled(prim, args, params)
+    avals = [a.aval for a in args]
+    out = prim.abstract(*avals, **params)
+    if not policy.on_host(prim, avals, out):
+        return _compiled(prim, args, params)
+    token = _quiet()
+    try:
+        result = host(*[a._host if a._host is not None else a.host for a in args], **params)
+    finally:
+        _resume(token)
+    if prim.multiple_results:
+        results = [_wrap(r, a) for r, a in zip(result, out)]
+        if _options.jax_debug_nans or _options.jax_debug_infs:
+            _check(prim.name, results)
+        return results
+    if type(result) is np.ndarray and result.dtype is out.dtype:
+        wrapped = ArrayImpl(result, out)
+    else:
+        wrapped = _wrap(result, out)
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        _check(prim.name, [wrapped])
+    return wrapped
+
+
+def _wrap(result, aval) -> ArrayImpl:
+    """A host rule's result as an array of its type; NumPy gives scalars for arrays without axes."""
+    if type(result) is not np.ndarray:
+        result = np.asarray(result)
+    if result.dtype != aval.dtype and isinstance(aval.dtype, np.dtype):
+        result = result.astype(aval.dtype)
+    assert result.shape == aval.shape, (result.shape, aval)
+    return ArrayImpl(result, aval)
+
+
+def _compiled(prim, args, params):
+    avals = tuple([a.aval for a in args])
+    try:
+        key = prim, avals, tuple(params.items())
+        program = _programs.get(key)
+    except TypeError as e:
+        raise TypeError(f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
+                        "Pass tuples instead of lists, and arrays as operands.") from e
+    if program is None:
+        program = Program(single(prim, avals, params), prim.name)
+        if len(_programs) >= _PROGRAMS_LIMIT:
+            del _programs[next(iter(_programs))]
+        _programs[key] = program
+    results = program(args)
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        _check(prim.name, results)
+    return results if prim.multiple_results else results[0]
+
+
+def single(prim, avals, params) -> ClosedJaxpr:
+    """The program of one primitive."""
+    invars = [Var(a) for a in avals]
+    out = prim.abstract(*avals, **params)
+    outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
+    effects = prim.effects(params) if prim.effectful else frozenset()
+    return ClosedJaxpr(Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ())
+
+
+def _check(name: str, results) -> None:
+    """What `debug_nans` and `debug_infs` ask for: raise where the first such value is made."""
+    for r in results:
+        value = r.host
+        if value.dtype.kind not in "fcV" or not isinstance(r.aval.dtype, np.dtype):
+            continue
+        wide = value.astype(np.float32) if value.dtype.kind == "V" else value
+        if _options.jax_debug_nans and np.isnan(wide).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {name}. "
+                                     "The option jax_debug_nans asks for this check.")
+        if _options.jax_debug_infs and np.isinf(wide).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {name}. "
+                                     "The option jax_debug_infs asks for this check.")
+
+
+def clear() -> None:
+    """Forget the compiled single operations."""
+    _programs.clear()
+
+
+_trace.install_evaluator(evaluate)
+_array.install_device(fetch=fetch, put=to_device, runtime=xla)
+__all__: list[Any] = ["evaluate", "single", "clear"]

@@ -1,0 +1,65 @@
+"""A jaxpr compiled for a device, taking and giving arrays."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.operators import Array
+from gradix._runtime import xla
+from gradix._stablehlo.module import LoweredModule, lower_jaxpr
+
+_trace_expand: list[Callable] = []
+
+
+def install_tracer(function) -> None:
+    """Set what traces the `expand` of primitives: `(function, avals, params) -> ClosedJaxpr`."""
+    _trace_expand[:] = [function]
+
+
+def to_device(array: ArrayImpl):
+    """The array's device buffer, made when first needed."""
+    buffer = array._buffer
+    if buffer is None:
+        host = array._host
+        assert host is not None
+        buffer = array._buffer = xla.put(host, array.aval, owned=True)
+    return buffer
+
+
+def fetch(array: ArrayImpl):
+    """The value of an array that is only on the device."""
+    return xla.get(array._buffer)
+
+
+def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
+    """Spell a program as StableHLO."""
+    return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
+
+
+class Program:
+    """A compiled program; calling it with a list of arrays gives a list of arrays."""
+
+    __slots__ = ("executable", "run", "consts", "kept", "out_avals", "lowered", "donated")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, *, donated=(), keep_unused: bool = False,
+                 compiler_options: dict | None = None, lowered: LoweredModule | None = None):
+        if lowered is None:
+            lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
+        options = xla.options(compiler_options=compiler_options)
+        self.executable = xla.compile(lowered.text, lowered.in_avals, lowered.out_avals, lowered.host_callbacks, options)
+        self.run = self.executable.run
+        self.consts = [to_device(c) for c in lowered.const_args]
+        self.out_avals = lowered.out_avals
+        self.lowered = lowered
+        self.donated = tuple([i for i in donated if i in lowered.kept])
+        whole = lowered.kept == tuple(range(len(closed.jaxpr.invars)))
+        self.kept: tuple[int, ...] | None = None if whole else lowered.kept
+
+    def __call__(self, args: list[Any]) -> list[Array]:
+        kept = self.kept
+        if kept is not None:
+            args = [args[i] for i in kept]
+        buffers = [a._buffer if a._buffer is not None else to_device(a) for a in args]
+        outs = self.run(self.consts + buffers if self.consts else buffers)
+        return [ArrayImpl(None, aval, b) for aval, b in zip(self.out_avals, outs)]

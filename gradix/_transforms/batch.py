@@ -1,0 +1,109 @@
+"""Batching: carry a mapped axis beside each value."""
+from __future__ import annotations
+
+from gradix._core.aval import make_aval
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.trace import Trace, Tracer, new_level
+from gradix._ops.basis import move_axis, to_axis
+from gradix._transforms.staging import eval_closed, stage
+
+
+class AxisData:
+    """The axis being mapped: its size, and its name when collectives may use it."""
+
+    __slots__ = ("name", "size", "spmd_name")
+
+    def __init__(self, name, size, spmd_name=None):
+        self.name, self.size, self.spmd_name = name, size, spmd_name
+
+    def __eq__(self, other) -> bool:
+        return type(other) is AxisData and self.name == other.name and self.size == other.size
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.size))
+
+
+class BatchTracer(Tracer):
+    """A value and the position of its mapped axis."""
+
+    __slots__ = ("val", "axis")
+
+    def __init__(self, trace, val, axis):
+        a = val.aval
+        self.trace, self.val, self.axis = trace, val, axis
+        self.aval = make_aval(a.shape[:axis] + a.shape[axis + 1:], a.dtype, a.weak_type)
+
+    def _origin(self) -> str:
+        return self.val._origin() if isinstance(self.val, Tracer) else ""
+
+
+class BatchTrace(Trace):
+    """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
+
+    def __init__(self, axis: AxisData):
+        self.axis = axis
+        self.size = axis.size
+
+    def process(self, prim, args, params):
+        vals, axes = [], []
+        for a in args:
+            if type(a) is BatchTracer and a.trace is self:
+                vals.append(a.val)
+                axes.append(a.axis)
+            else:
+                vals.append(a)
+                axes.append(None)
+        out, out_axes = prim.batch(self.axis if prim.named else self.size, vals, axes, **params)
+        if prim.multiple_results:
+            return [o if a is None else BatchTracer(self, o, a) for o, a in zip(out, out_axes)]
+        return out if out_axes is None else BatchTracer(self, out, out_axes)
+
+    def split(self, x):
+        """The value and mapped axis of `x`; the axis is None when it is unmapped."""
+        if type(x) is BatchTracer and x.trace is self:
+            return x.val, x.axis
+        return x, None
+
+
+def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
+    """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere)."""
+    trace = BatchTrace(axis)
+    with new_level(trace, axis=axis.name):
+        pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
+                                                    for x, a in zip(args, in_axes)])]
+    trace.finish()
+    return [v for v, _ in pairs], [a for _, a in pairs]
+
+
+def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None) -> tuple[ClosedJaxpr, tuple]:
+    """The mapped program; `out_axes`, a tuple of positions or None, forces where the axis is put in each result.
+
+    Positions equal to "any" are left where they fall. Returns the program and the axes of its results.
+    """
+    key = ("batch", axis, in_axes, out_axes)
+    found = closed.memo.get(key)
+    if found is not None:
+        return found
+    got: list = []
+
+    def mapped(*args):
+        outs, axes = batch(lambda *xs: eval_closed(closed, *xs), axis, args, in_axes)
+        wanted = out_axes or ("any",) * len(outs)
+        for i, w in enumerate(wanted):
+            if w != "any" and w is not None:
+                outs[i] = to_axis(axis.size, outs[i], None, w) if axes[i] is None else move_axis(outs[i], axes[i], w)
+                axes[i] = w
+        got[:] = axes
+        return outs
+
+    jaxpr, consts = stage(mapped, [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)],
+                          closed.jaxpr.debug_info)
+    found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(got)
+    return found
+
+
+def insert_axis(aval, size, axis):
+    """The type of `aval` with a mapped axis at `axis`."""
+    if axis is None:
+        return aval
+    return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)

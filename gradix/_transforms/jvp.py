@@ -1,0 +1,94 @@
+"""Forward mode: carry a tangent beside each primal."""
+from __future__ import annotations
+
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.trace import Trace, Tracer, new_level
+from gradix._ops.basis import instantiate
+from gradix._transforms.staging import eval_closed, stage
+
+
+class JVPTracer(Tracer):
+    """A primal and its tangent, which is never a symbolic zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace, primal, tangent):
+        self.trace, self.primal, self.tangent, self.aval = trace, primal, tangent, primal.aval
+
+    def _origin(self) -> str:
+        return self.primal._origin() if isinstance(self.primal, Tracer) else ""
+
+
+class JVPTrace(Trace):
+    """Applies each primitive's jvp rule; a result whose tangent is zero is no tracer at all."""
+
+    rule = "jvp"
+
+    def process(self, prim, args, params):
+        primals, tangents = [], []
+        for a in args:
+            if type(a) is JVPTracer and a.trace is self:
+                primals.append(a.primal)
+                tangents.append(a.tangent)
+            else:
+                primals.append(a)
+                tangents.append(None)
+        out, t = self.apply(prim, primals, tangents, params)
+        if prim.multiple_results:
+            return [o if d is None else JVPTracer(self, o, d) for o, d in zip(out, t)]
+        return out if t is None else JVPTracer(self, out, t)
+
+    def apply(self, prim, primals, tangents, params):
+        return prim.jvp(primals, tangents, **params)
+
+    def split(self, x):
+        """The primal and tangent of a value; its tangent is None when zero."""
+        if type(x) is JVPTracer and x.trace is self:
+            return x.primal, x.tangent
+        return x, None
+
+
+class LinearizeTrace(JVPTrace):
+    """As JVPTrace where the tangents are being recorded, so primal work must stay out of the record."""
+
+    def apply(self, prim, primals, tangents, params):
+        return prim.linearize(primals, tangents, **params)
+
+
+def jvp(function, primals, tangents, trace: JVPTrace | None = None) -> tuple[list, list]:
+    """Outputs and tangents of a function on lists; a tangent of None is zero, in and out."""
+    trace = JVPTrace() if trace is None else trace
+    with new_level(trace):
+        args = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents)]
+        pairs = [trace.split(o) for o in function(*args)]
+    trace.finish()
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[ClosedJaxpr, tuple]:
+    """The program of primals and tangents of `closed`.
+
+    It takes the primals and the tangents of the inputs marked in `nonzero`, and returns the primal results and the
+    tangents of those marked in the returned tuple. `instantiated`, True or one flag per result, forces tangents to
+    be returned.
+    """
+    key = ("jvp", nonzero, instantiated)
+    found = closed.memo.get(key)
+    if found is not None:
+        return found
+    n, out_nonzero = len(nonzero), []
+
+    def both(*args):
+        given = iter(args[n:])
+        tangents = [next(given) if nz else None for nz in nonzero]
+        ys, ts = jvp(lambda *xs: eval_closed(closed, *xs), args[:n], tangents)
+        force = [instantiated] * len(ys) if isinstance(instantiated, bool) else instantiated
+        ts = [instantiate(t, y.aval) if f else t for y, t, f in zip(ys, ts, force)]
+        out_nonzero[:] = [t is not None for t in ts]
+        return [*ys, *(t for t in ts if t is not None)]
+
+    avals = closed.in_avals
+    jaxpr, consts = stage(both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info)
+    result = ClosedJaxpr(jaxpr, consts), tuple(out_nonzero)
+    closed.memo[key] = result
+    return result

@@ -1,0 +1,262 @@
+"""Reverse mode: record the linear part of a function while it runs, then transpose the record."""
+from __future__ import annotations
+
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.primitive import Linear
+from gradix._core.trace import Trace, Tracer, bind, new_level
+from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._transforms.jvp import JVPTracer, LinearizeTrace
+from gradix._transforms.staging import StagingTracer, eval_closed, stage
+
+
+class TapeTracer(Tracer):
+    """Stands for a tangent; `index` is its place on the tape."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, trace, aval, index):
+        self.trace, self.aval, self.index = trace, aval, index
+
+
+class TapeEqn:
+    """One linear operation: operands are values, or `Linear` where `inputs` tells which entry they are."""
+
+    __slots__ = ("primitive", "args", "params", "inputs", "first", "avals")
+
+    def __init__(self, primitive, args, params, inputs, first, avals):
+        self.primitive, self.args, self.params = primitive, args, params
+        self.inputs, self.first, self.avals = inputs, first, avals
+
+
+class LinearProgram:
+    """A recorded linear map: `n_in` inputs, equations, and the entry of each output (None where it is zero)."""
+
+    __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count")
+
+    def __init__(self, in_avals, eqns, outs, out_avals, count):
+        self.in_avals, self.eqns, self.outs, self.out_avals, self.count = in_avals, eqns, outs, out_avals, count
+
+    def apply(self, tangents, known=None) -> list:
+        """Outputs for these tangents, None where zero; `known` replaces residuals, by identity."""
+        env = list(tangents)
+        for e in self.eqns:
+            args = list(e.args) if known is None else [known.get(id(a), a) for a in e.args]
+            for position, index in e.inputs:
+                args[position] = env[index]
+            out = bind(e.primitive, args, e.params)
+            if e.primitive.multiple_results:
+                env.extend(out)
+            else:
+                env.append(out)
+        return [None if i is None else env[i] for i in self.outs]
+
+    def transpose(self, cts) -> list:
+        """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
+        total: list = [None] * self.count
+        for index, ct in zip(self.outs, cts):
+            if index is not None and ct is not None:
+                have = total[index]
+                total[index] = ct if have is None else add_any(have, ct)
+        for e in reversed(self.eqns):
+            prim = e.primitive
+            if prim.multiple_results:
+                ct = total[e.first:e.first + len(e.avals)]
+                if all(c is None for c in ct):
+                    continue
+            else:
+                ct = total[e.first]
+                if ct is None:
+                    continue
+                total[e.first] = None
+            back = prim.transpose(ct, *e.args, **e.params)
+            for position, index in e.inputs:
+                c = back[position]
+                if c is not None:
+                    have = total[index]
+                    total[index] = c if have is None else add_any(have, c)
+        return total[:len(self.in_avals)]
+
+    def residuals(self):
+        """The values, other than tangents, the map depends on."""
+        seen: dict = {}
+        for e in self.eqns:
+            for a in e.args:
+                if type(a) is not Linear:
+                    seen.setdefault(id(a), a)
+        return list(seen.values())
+
+
+_markers: dict = {}
+
+
+def _marker(aval) -> Linear:
+    found = _markers.get(aval)
+    if found is None:
+        if len(_markers) > 4096:
+            _markers.clear()
+        found = _markers[aval] = Linear(aval)
+    return found
+
+
+class Tape(Trace):
+    """Records primitives on tangents; everything else stays with the surrounding trace."""
+
+    def __init__(self):
+        self.eqns: list[TapeEqn] = []
+        self.in_avals: list = []
+        self.count = 0
+
+    def new_input(self, aval) -> TapeTracer:
+        assert not self.eqns
+        self.in_avals.append(aval)
+        self.count += 1
+        return TapeTracer(self, aval, self.count - 1)
+
+    def process(self, prim, args, params):
+        args, inputs = list(args), []
+        avals = [a.aval for a in args]
+        for i, a in enumerate(args):
+            if type(a) is TapeTracer and a.trace is self:
+                inputs.append((i, a.index))
+                args[i] = _marker(a.aval)
+        out = prim.abstract(*avals, **params)
+        first = self.count
+        if prim.multiple_results:
+            self.count += len(out)
+            self.eqns.append(TapeEqn(prim, args, params, inputs, first, out))
+            return [TapeTracer(self, a, first + i) for i, a in enumerate(out)]
+        self.count += 1
+        self.eqns.append(TapeEqn(prim, args, params, inputs, first, (out,)))
+        return TapeTracer(self, out, first)
+
+    def program(self, outs, out_avals) -> LinearProgram:
+        """What was recorded, giving `outs`; a value that is not on the tape is no linear result, hence zero."""
+        indices = [o.index if type(o) is TapeTracer and o.trace is self else None for o in outs]
+        return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
+
+
+def linearize(function, primals, active) -> tuple[list, LinearProgram]:
+    """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program."""
+    tape, trace = Tape(), LinearizeTrace()
+    with new_level(tape), new_level(trace):
+        args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
+                for x, a in zip(primals, active)]
+        pairs = [trace.split(o) for o in function(*args)]
+        ys = [p for p, _ in pairs]
+        program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
+    trace.finish()
+    tape.finish()
+    return ys, program
+
+
+def linear_program(function, avals) -> LinearProgram:
+    """The record of a function that is linear in its inputs."""
+    tape = Tape()
+    with new_level(tape):
+        outs = function(*[tape.new_input(a) for a in avals])
+        program = tape.program(outs, [o.aval for o in outs])
+    tape.finish()
+    return program
+
+
+class Split:
+    """A program split for reverse mode, by `linearize_jaxpr`.
+
+    `known` takes the primals and returns the results and then the new residuals; `linear` takes all residuals and
+    the tangents marked `nonzero`, and returns the tangents marked `out_nonzero`. `sources` tells, per residual of
+    `linear`, whether it is ("in", i), an input of `known`, or ("out", i), one of its outputs.
+    """
+
+    __slots__ = ("known", "linear", "sources", "nonzero", "out_nonzero", "n_out")
+
+    def __init__(self, known, linear, sources, nonzero, out_nonzero, n_out):
+        self.known, self.linear, self.sources = known, linear, sources
+        self.nonzero, self.out_nonzero, self.n_out = nonzero, out_nonzero, n_out
+
+    def residuals(self, ins, outs) -> list:
+        return [ins[i] if kind == "in" else outs[i] for kind, i in self.sources]
+
+
+def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=()) -> Split:
+    """Split `closed` into its known part and the linear map of the tangents marked `nonzero`.
+
+    `instantiated` marks results whose tangents are returned even if zero.
+    """
+    key = ("linearize", nonzero, instantiated)
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = _split(closed, nonzero, instantiated)
+    return found
+
+
+def _split(closed, nonzero, instantiated) -> Split:
+    seen: dict = {}
+
+    def known(*primals):
+        ys, program = linearize(lambda *xs: eval_closed(closed, *xs), primals, nonzero)
+        places = {id(x): ("in", i) for i, x in enumerate(primals)}
+        for i, y in enumerate(ys):
+            places.setdefault(id(y), ("out", i))
+        residuals = [r for r in program.residuals() if type(r) is StagingTracer]
+        fresh = [r for r in residuals if id(r) not in places]
+        places.update((id(r), ("out", len(ys) + i)) for i, r in enumerate(fresh))
+        seen.update(program=program, residuals=residuals, places=places, n=len(ys))
+        return [*ys, *fresh]
+
+    jaxpr, consts = stage(known, closed.in_avals, closed.jaxpr.debug_info)
+    program, residuals = seen["program"], seen["residuals"]
+    force = instantiated or [False] * seen["n"]
+    out_nonzero = tuple(i is not None or f for i, f in zip(program.outs, force))
+    n_res = len(residuals)
+
+    def linear(*args):
+        known_by_id = {id(r): a for r, a in zip(residuals, args)}
+        outs = program.apply(args[n_res:], known_by_id)
+        return [instantiate(t, a) for t, a, nz in zip(outs, program.out_avals, out_nonzero) if nz]
+
+    avals = [r.aval for r in residuals] + program.in_avals
+    lin_jaxpr, lin_consts = stage(linear, avals, closed.jaxpr.debug_info)
+    sources = [seen["places"][id(r)] for r in residuals]
+    return Split(ClosedJaxpr(jaxpr, consts), ClosedJaxpr(lin_jaxpr, lin_consts), sources, nonzero, out_nonzero,
+                 seen["n"])
+
+
+def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts) -> list:
+    """Cotangents of the inputs marked `linear`; `args` holds the others' values, anything at the marked places."""
+    avals = [a for a, is_lin in zip(closed.in_avals, linear) if is_lin]
+
+    def function(*tangents):
+        given = iter(tangents)
+        return eval_closed(closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)])
+
+    return linear_program(function, avals).transpose(cts)
+
+
+def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple) -> tuple[ClosedJaxpr, list]:
+    """The program from the values not marked `linear`, and the cotangents marked `ct_nonzero`, to all cotangents.
+
+    Every cotangent is returned, zeros made explicit. The second result lists which of them are not always zero.
+    """
+    key = ("transpose", linear, ct_nonzero)
+    found = closed.memo.get(key)
+    if found is not None:
+        return found
+    known_avals = [a for a, is_lin in zip(closed.in_avals, linear) if not is_lin]
+    lin_avals = [a for a, is_lin in zip(closed.in_avals, linear) if is_lin]
+    live: list = []
+
+    def back(*args):
+        known, given = iter(args[:len(known_avals)]), iter(args[len(known_avals):])
+        cts = [next(given) if nz else None for nz in ct_nonzero]
+        out = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts)
+        live[:] = [c is not None for c in out]
+        return [zeros(a) if c is None else c for c, a in zip(out, lin_avals)]
+
+    ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
+    jaxpr, consts = stage(back, known_avals + ct_avals, closed.jaxpr.debug_info)
+    found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), list(live)
+    return found
+
+
+def active_mask(avals) -> list:
+    return [is_differentiable(a) for a in avals]

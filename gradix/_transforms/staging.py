@@ -1,0 +1,143 @@
+"""Staging: run a function on typed stand-ins and record what it does as a jaxpr."""
+from __future__ import annotations
+
+from gradix._base import source
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.dtypes import ExtendedDType
+from gradix._core.effects import no_effects
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
+from gradix._core.operators import Array
+from gradix._core.trace import Trace, Tracer, bind, new_level
+
+
+class StagingTracer(Tracer):
+    """Stands for a value of the program being recorded."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace, var):
+        self.trace, self.var, self.aval = trace, var, var.aval
+
+
+class StagingTrace(Trace):
+    """Records each primitive as an equation; a value from outside becomes a literal or a constant."""
+
+    def __init__(self, debug: DebugInfo = no_debug):
+        self.debug = debug
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[int, tuple[Var, Array]] = {}
+
+    def new_arg(self, aval) -> StagingTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return StagingTracer(self, var)
+
+    def operand(self, a):
+        if type(a) is StagingTracer and a.trace is self:
+            return a.var
+        if not isinstance(a, Array):
+            a = as_array(a)
+        aval = a.aval
+        if type(a) is ArrayImpl and not aval.shape and not isinstance(aval.dtype, ExtendedDType):
+            return Literal(a, aval)
+        found = self.consts.get(id(a))
+        if found is None:
+            found = self.consts[id(a)] = (Var(aval), a)
+        return found[0]
+
+    def process(self, prim, args, params):
+        invars = [a.var if type(a) is StagingTracer and a.trace is self else self.operand(a) for a in args]
+        out = prim.abstract(*[v.aval for v in invars], **params)
+        effects = prim.effects(params) if prim.effectful else no_effects
+        if prim.multiple_results:
+            outvars = [Var(a) for a in out]
+            self.eqns.append(JaxprEqn(prim, invars, outvars, params, effects, source.current()))
+            return [StagingTracer(self, v) for v in outvars]
+        var = Var(out)
+        self.eqns.append(JaxprEqn(prim, invars, [var], params, effects, source.current()))
+        return StagingTracer(self, var)
+
+    def close(self, outs) -> tuple[Jaxpr, list]:
+        """The finished jaxpr and the values of its constvars."""
+        outvars = [self.operand(o) for o in outs]
+        constvars = [v for v, _ in self.consts.values()]
+        consts = [c for _, c in self.consts.values()]
+        return Jaxpr(constvars, self.invars, outvars, self.eqns, debug_info=self.debug), consts
+
+    def describe(self, tracer) -> str:
+        """Which arguments of which function the tracer depends on."""
+        names = self.debug.arg_names
+        if not self.debug.name:
+            return ""
+        needed = _depends_on(tracer.var, self.eqns)
+        used = [names[i] for i, v in enumerate(self.invars) if v in needed and i < len(names)]
+        where = f"while tracing the function {self.debug.name}" + (f" at {self.debug.place}" if self.debug.place else "")
+        if not used:
+            return f"This value became traced {where}; it depends on none of the function's arguments."
+        values = "the values" if len(used) > 1 else "the value"
+        return f"This value became traced {where}. It depends on {values} of {_listed(used)}."
+
+
+def _listed(names) -> str:
+    shown = [f"the argument {n}" for n in names[:5]]
+    if len(names) > 5:
+        shown.append(f"{len(names) - 5} more")
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def _depends_on(var, eqns) -> set:
+    needed = {var}
+    for eqn in reversed(eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            needed.update(v for v in eqn.invars if type(v) is not Literal)
+    return needed
+
+
+def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
+    """The jaxpr of `function`, which takes and returns lists of arrays, and the values of its constvars."""
+    trace = StagingTrace(debug)
+    with new_level(trace, stage=True):
+        outs = function(*[trace.new_arg(a) for a in avals])
+        jaxpr, consts = trace.close(outs)
+    trace.finish()
+    return jaxpr, consts
+
+
+def stage_open(function, avals, debug: DebugInfo = no_debug) -> tuple[ClosedJaxpr, list]:
+    """As `stage`, with the constants made leading inputs: `closed(*consts, *args)`."""
+    return hoist(*stage(function, avals, debug))
+
+
+def hoist(jaxpr: Jaxpr, consts) -> tuple[ClosedJaxpr, list]:
+    """The program with its constants as leading inputs, and those constants."""
+    if not consts:
+        return ClosedJaxpr(jaxpr, ()), []
+    opened = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    return ClosedJaxpr(opened, ()), consts
+
+
+def stage_closed(function, avals, debug: DebugInfo = no_debug) -> ClosedJaxpr:
+    """As `stage`, for a function known to capture nothing that is traced."""
+    return ClosedJaxpr(*stage(function, avals, debug))
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
+    """Run a program in the current trace."""
+    env = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    for eqn in jaxpr.eqns:
+        out = bind(eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out))
+        else:
+            env[eqn.outvars[0]] = out
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def eval_closed(closed: ClosedJaxpr, *args) -> list:
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def is_tracing(x) -> bool:
+    return isinstance(x, Tracer)
