@@ -150,6 +150,11 @@ class Emitter(Structured):
         dims = range(len(shape) - x.aval.ndim, len(shape))
         return self.broadcast_in_dim(x, make_aval(shape, x.aval.dtype, x.aval.weak_type), dims)
 
+    def spread(self, x: Value, shape) -> Value:
+        """`x`, a scalar or of the rank of `shape`, with its axes of size 1 stretched."""
+        dims = range(len(shape)) if x.aval.ndim else ()
+        return self.broadcast_in_dim(x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims)
+
     def reshape(self, x: Value, shape) -> Value:
         out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
         return x if out.shape == x.aval.shape else self.op("reshape", out, x)
