@@ -1,0 +1,78 @@
+"""Shapes and axes as users give them, brought to tuples of dimensions."""
+from __future__ import annotations
+
+from operator import index
+
+import numpy as np
+
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+
+
+def canonical_shape(shape, name: str = "shape") -> tuple:
+    """A shape as a tuple of ints (symbolic dimensions stay); one int is a shape of one axis.
+
+    Raises:
+        TypeError: for traced or fractional dimensions.
+    """
+    if type(shape) is tuple:
+        for d in shape:
+            if type(d) is not int:
+                break
+        else:
+            return shape
+    if not isinstance(shape, (tuple, list)):
+        if np.ndim(shape) == 0 and not isinstance(shape, Tracer):
+            shape = (shape,)
+        elif isinstance(shape, Tracer) and not shape.aval.ndim:
+            raise _not_concrete(name, shape)
+    try:
+        return tuple([d if type(d) is int else _dimension(d) for d in shape])
+    except TypeError:
+        raise _not_concrete(name, shape) from None
+
+
+def _dimension(d):
+    if isinstance(d, Tracer) or isinstance(d, (float, complex, str)) or d is None:
+        raise TypeError
+    return index(d) if hasattr(d, "__index__") else _symbolic(d)
+
+
+def _symbolic(d):
+    if isinstance(d, (Array, np.generic)) or not hasattr(d, "__floordiv__"):
+        raise TypeError
+    return d
+
+
+def _not_concrete(name: str, shape) -> TypeError:
+    hint = ""
+    if isinstance(shape, Tracer) or (isinstance(shape, (tuple, list)) and any(isinstance(d, Tracer) for d in shape)):
+        hint = (" A shape must be known while the program is traced: pass what it depends on as static "
+                "(static_argnums or static_argnames of jit), or take it from x.shape.")
+    return TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}")
+
+
+def check_sizes(name: str, shape, what: str = "shape") -> None:
+    """Raise TypeError when a dimension is negative."""
+    for d in shape:
+        if type(d) is int and d < 0:
+            raise TypeError(f"{name} {what} must have every element be nonnegative, got {shape}.")
+
+
+def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ValueError: when the array has no such axis.
+    """
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise ValueError(f"{name} {a} is out of bounds for array of dimension {ndim}. "
+                         + (f"Use one within [{-ndim}, {ndim})." if ndim else "An array of shape () has no axes."))
+    return a + ndim if a < 0 else a
+
+
+
+def i64_array(xs) -> str:
+    """Integers as an MLIR attribute: `array<i64: 1, 2>`."""
+    return f"array<i64: {', '.join(map(str, xs))}>" if len(xs) else "array<i64>"

@@ -1,0 +1,229 @@
+"""Arrays made from nothing: iota, full, empty; and optimization_barrier."""
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import index
+
+import numpy as np
+
+from gradix._base.tree import tree_flatten, tree_unflatten
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import NUMERIC
+from gradix._core.operators import Array
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim_p, zeros
+from gradix._ops.convert import convert, convert_element_type
+from gradix._ops.dimensions import canonical_shape, check_sizes
+from gradix._ops.operands import operands
+from gradix._ops.shape import PLANS
+
+
+class _Nullary(Primitive):
+    """Takes no operands, so no transformation reaches it but staging."""
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), None
+
+    def transpose(self, ct, **params):
+        return []
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), None
+
+
+class Iota(_Nullary):
+    """0, 1, 2, ... along one axis of an array."""
+
+    @lru_cache(PLANS)
+    def abstract(self, *, dtype, shape, dimension):
+        if dtype not in NUMERIC:
+            raise TypeError(f"iota does not accept dtype {dtypes.dtype_name(dtype)}. Accepted dtypes are subtypes of "
+                            "integer, floating, complexfloating.")
+        check_sizes("iota", shape)
+        if not 0 <= dimension < len(shape):
+            raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for "
+                             f"shape={shape}")
+        return make_aval(shape, dtype)
+
+    def host(self, *, dtype, shape, dimension):
+        n = shape[dimension]
+        line = np.arange(n, dtype=dtype) if dtype.kind in "iuf" and dtype.itemsize > 2 else np.arange(n).astype(dtype)
+        if len(shape) == 1:
+            return line
+        out = np.empty(shape, dtype)
+        out[...] = line.reshape([n if i == dimension else 1 for i in range(len(shape))])
+        return out
+
+    def lower(self, em, out, *, dtype, shape, dimension):
+        return em.iota(out, dimension)
+
+    def show(self, params):
+        return {**params, "sharding": None}
+
+
+class Empty(_Nullary):
+    """An array whose elements nobody has set; they are zero."""
+
+    @lru_cache(PLANS)
+    def abstract(self, *, dtype, shape):
+        check_sizes("empty", shape)
+        return make_aval(shape, dtype)
+
+    def host(self, *, dtype, shape):
+        return np.zeros(shape, dtypes.physical_dtype(dtype))
+
+    def lower(self, em, out, *, dtype, shape):
+        return em.splat(0, out)
+
+    def show(self, params):
+        return {**params, "out_sharding": None}
+
+
+class OptimizationBarrier(Primitive):
+    """The operands, none of which is computed after any use of the results."""
+
+    multiple_results = True
+
+    def abstract(self, *xs):
+        return list(xs)
+
+    def host(self, *xs):
+        return list(xs)
+
+    def jvp(self, primals, tangents):
+        out = bind(self, primals, {})
+        there = [t for t in tangents if t is not None]
+        moved = iter(bind(self, there, {}) if there else ())
+        return out, [None if t is None else next(moved) for t in tangents]
+
+    def transpose(self, cts, *xs):
+        there = [(i, ct) for i, (ct, x) in enumerate(zip(cts, xs)) if ct is not None and type(x) is Linear]
+        out = [None] * len(xs)
+        for (i, _), ct in zip(there, bind(self, [ct for _, ct in there], {}) if there else ()):
+            out[i] = ct
+        return out
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), list(axes)
+
+    def lower(self, em, outs, *xs):
+        return em.ops("optimization_barrier", outs, *xs)
+
+
+iota_p, empty_p = Iota("iota"), Empty("empty")
+optimization_barrier_p = OptimizationBarrier("optimization_barrier")
+
+
+def iota(dtype, size: int):
+    """0, 1, ..., size - 1.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.iota("float32", 3)
+        Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None):
+    """An array of `shape` holding each element's position along the axis `dimension`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcasted_iota("int32", (2, 2), 1)
+        Array([[0, 1],
+               [0, 1]], dtype=int32)
+    """
+    dtype = dtypes.requested_dtype(dtype, "iota")
+    return bind(iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)})
+
+
+def full(shape, fill_value, dtype=None, *, sharding=None):
+    """An array of `shape` in which every element is the scalar `fill_value`.
+
+    Args:
+        shape: an int or a sequence of ints.
+        fill_value: a scalar.
+        dtype: the result's dtype; by default that of the value, weakly typed if it is a Python number.
+        sharding: accepted for compatibility; it decides placement, not values.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.full((2,), 7, "int8")
+        Array([7, 7], dtype=int8)
+    """
+    shape = canonical_shape(shape)
+    if np.ndim(fill_value) if not isinstance(fill_value, Array) else fill_value.aval.ndim:
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+    value = as_array(fill_value) if dtype is None else convert_element_type(fill_value, dtype)
+    return _filled(shape, value)
+
+
+def _filled(shape, value):
+    """A scalar array spread over `shape`; at once when nothing is being traced."""
+    check_sizes("full", shape)
+    if not shape:
+        return value
+    return bind(broadcast_in_dim_p, (value,), {"shape": shape, "broadcast_dimensions": ()})
+
+
+def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
+    """An array like `x`, of its shape and dtype unless others are given, filled with a scalar.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.full_like(lax.iota("int32", 2), 7)
+        Array([7, 7], dtype=int32)
+    """
+    if not hasattr(x, "shape"):
+        x = as_array(x)
+    shape = x.shape if shape is None else canonical_shape(shape)
+    weak = dtype is None and dtypes.is_weakly_typed(x)
+    want = dtypes.requested_dtype(x.dtype if dtype is None else dtype, "full_like")
+    if dtypes.is_extended(want):
+        return _filled_keys(shape, fill_value, want)
+    filled = full(shape, fill_value, want)
+    return convert(filled, want, True) if weak else filled
+
+
+def _filled_keys(shape, value, dtype):
+    """Keys whose words all hold the value."""
+    word = int(np.asarray(value)) & 0xFFFFFFFF
+    scalar = ArrayImpl(np.asarray(word << 32 | word, dtypes.physical_dtype(dtype)), make_aval((), dtype))
+    return _filled(shape, scalar)
+
+
+def zeros_like_array(x):
+    """Zeros of the shape, dtype and weak type of `x`."""
+    return zeros(as_array(x).aval)
+
+
+def empty(shape, dtype, *, out_sharding=None):
+    """An array of `shape` whose elements are to be set later; here they are zero.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.empty((2,), "int32")
+        Array([0, 0], dtype=int32)
+    """
+    return bind(empty_p, (), {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)})
+
+
+def optimization_barrier(operand, /):
+    """The arrays of a pytree, kept from being computed after, or merged with, what uses them.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.optimization_barrier((1, 2))
+        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    leaves, treedef = tree_flatten(operand)
+    return tree_unflatten(treedef, bind(optimization_barrier_p, operands_of(leaves), {}))
+
+
+def operands_of(leaves):
+    """Each leaf as an array, by itself."""
+    return [operands("optimization_barrier", x)[0] for x in leaves]

@@ -1,0 +1,153 @@
+"""select_n: each element from one of several arrays."""
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import BOOL, INTEGER
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
+from gradix._ops.operands import operands
+from gradix._ops.shape import PLANS
+
+
+class SelectN(Primitive):
+    """`cases[which]`, elementwise; `which` beyond the ends takes the nearest case.
+
+    The cases have one shape, or are scalars beside arrays of it; so is `which`.
+    """
+
+    @lru_cache(PLANS)
+    def abstract(self, which, *cases):
+        shape = next((c.shape for c in cases if c.shape), ())
+        if which.dtype not in BOOL and which.dtype not in INTEGER:
+            raise TypeError(f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}. "
+                            "Compare it first, as in x > 0.")
+        if which.dtype in BOOL and len(cases) > 2:
+            raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; "
+                            "use an int32 `which`.")
+        if any(c.shape != shape and c.shape for c in cases):
+            raise TypeError(f"select cases must have the same shapes, got {sorted({c.shape for c in cases})}. "
+                            "gradix.numpy.where broadcasts them.")
+        if which.shape and which.shape != shape:
+            raise TypeError(f"select `which` must be scalar or have the same shape as cases, got `which` shape "
+                            f"{which.shape} but case shape {shape}.")
+        if any(c.dtype != cases[0].dtype for c in cases):
+            raise TypeError("lax.select requires arguments to have the same dtypes, got "
+                            f"{', '.join([dtypes.dtype_name(c.dtype) for c in cases])}. "
+                            "gradix.numpy.where promotes them.")
+        return make_aval(shape, cases[0].dtype, all([c.weak_type for c in cases]))
+
+    def host(self, which, *cases):
+        if len(cases) == 2 and which.ndim:
+            # NumPy compares against a boolean fastest; which >= 1 is the second case.
+            return np.where(which if which.dtype == bool else which >= 1, cases[1], cases[0])
+        if not which.ndim:
+            chosen = cases[min(max(int(which), 0), len(cases) - 1)]
+            shape = next((c.shape for c in cases if c.ndim), ())
+            return chosen if chosen.shape == shape else np.broadcast_to(chosen, shape)
+        out = cases[0] if cases[0].shape == which.shape else np.broadcast_to(cases[0], which.shape)
+        for k, case in enumerate(cases[1:], 1):
+            out = np.where(which >= k, case, out)
+        return out
+
+    # Linear in the cases: a tangent flows through the element chosen, the others' are cut, whatever their value.
+    def jvp(self, primals, tangents):
+        which, *cases = primals
+        out = bind(self, primals, {})
+        ts = tangents[1:]
+        if all([t is None for t in ts]):
+            return out, None
+        return out, choose(which, *[instantiate(t, c.aval) for t, c in zip(ts, cases)])
+
+    def transpose(self, ct, which, *cases):
+        cts = []
+        for i, case in enumerate(cases):
+            if type(case) is not Linear:
+                cts.append(None)
+                continue
+            zero = zeros(make_aval((), ct.aval.dtype, ct.aval.weak_type))
+            back = choose(which, *[ct if i == k else zero for k in range(len(cases))])
+            cts.append(unbroadcast(back, case.aval))
+        return [None, *cts]
+
+    def batch(self, size, args, axes):
+        own = [x.aval.ndim - (a is not None) for x, a in zip(args, axes)]
+        shape = next((_without(x.aval.shape, a) for x, a, n in zip(args, axes, own) if n), ())
+        axis = next((a for a, n in zip(axes, own) if a is not None and n == len(shape)), 0)
+        full = (*shape[:axis], size, *shape[axis:])
+        which, *cases = [_spread(size, x, a, n, axis, full) for x, a, n in zip(args, axes, own)]
+        if which.aval.ndim and not any([c.aval.ndim for c in cases]):
+            cases[0] = broadcast_in_dim(cases[0], full, ())
+        return choose(which, *cases), axis
+
+    def lower(self, em, out, which, *cases):
+        cases = [c if c.aval.shape == out.shape else em.spread(c, out.shape) for c in cases]
+        if len(cases) == 1:
+            return cases[0]
+        if which.aval.dtype == bool:
+            return em.select(which, cases[1], cases[0])
+        chosen = cases[0]
+        for k, case in enumerate(cases[1:], 1):
+            chosen = em.select(em.compare(which, em.splat(k, which.aval), "GE"), case, chosen)
+        return chosen
+
+
+def _without(shape, axis):
+    return shape if axis is None else shape[:axis] + shape[axis + 1:]
+
+
+def _spread(size, x, a, own, axis, full):
+    """An operand with `own` axes besides its mapped axis `a`, in the shape `full`; unmapped scalars stay."""
+    if own == len(full) - 1 and (own or a is not None):
+        return to_axis(size, x, a, axis)
+    return x if a is None else broadcast_in_dim(x, full, (axis,))
+
+
+select_n_p = SelectN("select_n")
+
+
+def choose(which, *cases):
+    """As `select_n`, for arrays; scalar cases may stand beside larger ones."""
+    return bind(select_n_p, (which, *cases), {})
+
+
+def select_n(which, *cases):
+    """For each element, the case `which` names: 0 or False the first, 1 or True the second, and so on.
+
+    Args:
+        which: a boolean or integer array, scalar or of the cases' shape.
+        *cases: arrays of one shape and dtype; two at most for a boolean `which`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.select_n(True, 1.0, 2.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    which, = operands("select_n", which)
+    cases = operands("select_n", *cases)
+    shape = cases[0].aval.shape
+    if any([c.aval.shape != shape for c in cases]):
+        raise TypeError(f"select cases must have the same shapes, got {sorted({c.aval.shape for c in cases})}. "
+                        "gradix.numpy.where broadcasts them.")
+    return bind(select_n_p, (which, *cases), {})
+
+
+def select(pred, on_true, on_false):
+    """`on_true` where `pred`, else `on_false`.
+
+    Args:
+        pred: booleans, scalar or of the shape of the others, which have one shape and dtype.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.select(False, 1.0, 2.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return select_n(pred, on_false, on_true)

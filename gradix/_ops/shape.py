@@ -1,0 +1,297 @@
+"""reshape, squeeze, rev, and the faces of broadcast_in_dim and transpose: an array's elements in another shape."""
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from operator import index
+
+from gradix._core.array import typeof
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose_p
+from gradix._ops.basis import transpose as permute
+from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array
+from gradix._ops.families import Structural
+from gradix._ops.operands import operands
+
+PLANS = 4096            # how many result types and plans each memoised rule keeps
+
+
+class Reshape(Structural):
+    """The same elements in another shape, after permuting the axes by `dimensions` when given."""
+
+    @lru_cache(PLANS)
+    def abstract(self, x, *, new_sizes, dimensions):
+        for d in new_sizes:
+            if type(d) is int and d < 0:
+                raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}. lax.reshape infers no size; "
+                                "gradix.numpy.reshape does from -1.")
+        if prod(new_sizes) != x.size:
+            raise TypeError(f"reshape total size must be unchanged, got new_sizes {new_sizes} (total size "
+                            f"{prod(new_sizes)}) for shape {x.shape} (total size {x.size}).")
+        if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
+            raise TypeError(f"reshape dimensions must be a permutation of operand dimensions, got dimensions "
+                            f"{dimensions} for shape {x.shape}.")
+        return make_aval(new_sizes, x.dtype, x.weak_type)
+
+    def host(self, x, *, new_sizes, dimensions):
+        return (x if dimensions is None else x.transpose(dimensions)).reshape(new_sizes)
+
+    def transpose(self, ct, x, *, new_sizes, dimensions):
+        shape = x.aval.shape
+        if dimensions is None:
+            return [reshape(ct, shape)]
+        return [permute(reshape(ct, tuple([shape[d] for d in dimensions])), inverse(dimensions))]
+
+    def batch(self, size, args, axes, *, new_sizes, dimensions):
+        x = to_front(size, args[0], axes[0])
+        if dimensions is not None:
+            dimensions = (0, *[d + 1 for d in dimensions])
+        return bind(self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}), 0
+
+    def lower(self, em, out, x, *, new_sizes, dimensions):
+        if dimensions is not None:
+            x = em.transpose(x, dimensions)
+        return em.reshape(x, new_sizes)
+
+    def show(self, params):
+        return {**params, "sharding": None}
+
+
+class Squeeze(Structural):
+    """An array without some of its axes of size 1."""
+
+    @lru_cache(PLANS)
+    def abstract(self, x, *, dimensions):
+        if any(type(x.shape[d]) is int and x.shape[d] != 1 for d in dimensions):
+            raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got "
+                             f"shape={x.shape} and dimensions={dimensions}")
+        return make_aval(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+
+    def host(self, x, *, dimensions):
+        return x.squeeze(dimensions)
+
+    def transpose(self, ct, x, *, dimensions):
+        return [reshape(ct, x.aval.shape)]
+
+    def batch(self, size, args, axes, *, dimensions):
+        (x,), (a,) = args, axes
+        dims = tuple([d + (d >= a) for d in dimensions])
+        return bind(self, (x,), {"dimensions": dims}), a - sum([d < a for d in dims])
+
+    def lower(self, em, out, x, *, dimensions):
+        return em.reshape(x, out.shape)
+
+
+class Rev(Structural):
+    """Some axes in reverse order."""
+
+    @lru_cache(PLANS)
+    def abstract(self, x, *, dimensions):
+        if len(set(dimensions)) != len(dimensions):
+            raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
+        check_sizes("rev", dimensions, "dimensions")
+        if any(d >= x.ndim for d in dimensions):
+            raise TypeError(f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for "
+                            f"operand ndim {x.ndim}.")
+        return x
+
+    def host(self, x, *, dimensions):
+        return x[_reversing(x.ndim, dimensions)]
+
+    def transpose(self, ct, x, *, dimensions):
+        return [rev(ct, dimensions)]
+
+    def batch(self, size, args, axes, *, dimensions):
+        (x,), (a,) = args, axes
+        return rev(x, tuple([d + (d >= a) for d in dimensions])), a
+
+    def lower(self, em, out, x, *, dimensions):
+        return em.op("reverse", out, x, attrs=f"dimensions = {i64_array(dimensions)}")
+
+
+@lru_cache(PLANS)
+def _reversing(ndim, dimensions):
+    return tuple([slice(None, None, -1 if i in dimensions else None) for i in range(ndim)])
+
+
+reshape_p, squeeze_p, rev_p = Reshape("reshape"), Squeeze("squeeze"), Rev("rev")
+
+
+def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
+    """The elements of `operand`, in row-major order, in the shape `new_sizes`.
+
+    Args:
+        operand: an array.
+        new_sizes: the shape; its sizes multiply to those of the operand.
+        dimensions: the order in which the operand's axes are read, when not its own.
+        out_sharding: accepted for compatibility; it decides placement, not values.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.reshape(lax.iota("int32", 4), (2, 2))
+        Array([[0, 1],
+               [2, 3]], dtype=int32)
+    """
+    operand, = operands("reshape", operand)
+    new_sizes = canonical_shape(new_sizes, "new_sizes")
+    aval = operand.aval
+    if dimensions is not None:
+        dimensions = tuple([index(d) for d in dimensions])
+        if dimensions == tuple(range(aval.ndim)):
+            dimensions = None
+    if dimensions is None and new_sizes == aval.shape:
+        return operand
+    return bind(reshape_p, (operand,), {"new_sizes": new_sizes, "dimensions": dimensions})
+
+
+def squeeze(array, dimensions):
+    """`array` without the axes `dimensions`, each of size 1.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.squeeze(lax.full((1, 2), 3), (0,))
+        Array([3, 3], dtype=int32, weak_type=True)
+    """
+    array, = operands("squeeze", array)
+    ndim = array.aval.ndim
+    dims = tuple([canonical_axis(d, ndim) for d in dimensions])
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"dimensions are not unique: {tuple(dimensions)}")
+    return bind(squeeze_p, (array,), {"dimensions": dims}) if dims else array
+
+
+def expand_dims(array, dimensions):
+    """`array` with new axes of size 1 where `dimensions` says they are in the result.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.expand_dims(lax.iota("int32", 2), (0,))
+        Array([[0, 1]], dtype=int32)
+    """
+    array, = operands("expand_dims", array)
+    if not len(dimensions):
+        return array
+    shape = array.aval.shape
+    ndim = len(shape) + len(dimensions)
+    dims = {canonical_axis(d, ndim) for d in dimensions}
+    if len(dims) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    kept = tuple([i for i in range(ndim) if i not in dims])
+    sizes = iter(shape)
+    full = tuple([1 if i in dims else next(sizes) for i in range(ndim)])
+    return bind(broadcast_in_dim_p, (array,), {"shape": full, "broadcast_dimensions": kept})
+
+
+def rev(operand, dimensions):
+    """`operand` with its elements in reverse order along the axes `dimensions`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.rev(lax.iota("int32", 3), (0,))
+        Array([2, 1, 0], dtype=int32)
+    """
+    operand, = operands("rev", operand)
+    dimensions = canonical_shape(dimensions, "dimensions")
+    return bind(rev_p, (operand,), {"dimensions": dimensions}) if dimensions else operand
+
+
+def transpose(operand, permutation):
+    """`operand` with its axes permuted: axis i of the result is axis `permutation[i]`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.transpose(lax.full((2, 3), 1.0), (1, 0)).shape
+        (3, 2)
+    """
+    operand, = operands("transpose", operand)
+    permutation = tuple([index(i) for i in permutation])
+    if permutation == tuple(range(operand.aval.ndim)):
+        return operand
+    return bind(transpose_p, (operand,), {"permutation": permutation})
+
+
+def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
+    """`operand` stretched to `shape`: its axis i becomes axis `broadcast_dimensions[i]`, and axes of size 1 repeat.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcast_in_dim(lax.iota("int32", 2), (2, 3), (0,))
+        Array([[0, 0, 0],
+               [1, 1, 1]], dtype=int32)
+    """
+    operand, = operands("broadcast_in_dim", operand)
+    shape = canonical_shape(shape)
+    check_sizes("broadcast_in_dim", shape)
+    dims = tuple([index(d) for d in broadcast_dimensions])
+    if len(dims) == len(shape) and operand.aval.shape == shape:
+        return operand
+    return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
+
+
+def broadcast(operand, sizes, *, out_sharding=None):
+    """`operand` with new leading axes of the given sizes.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcast(1.0, (2,))
+        Array([1., 1.], dtype=float32, weak_type=True)
+    """
+    operand, = operands("broadcast", operand)
+    sizes = canonical_shape(sizes, "sizes")
+    if not sizes:
+        return operand
+    shape = operand.aval.shape
+    return broadcast_in_dim(operand, (*sizes, *shape), range(len(sizes), len(sizes) + len(shape)))
+
+
+def broadcast_to_rank(x, rank: int):
+    """`x` with leading axes of size 1 until it has `rank` axes.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcast_to_rank(lax.iota("int32", 3), 2).shape
+        (1, 3)
+    """
+    x, = operands("broadcast_to_rank", x)
+    missing = rank - x.aval.ndim
+    return broadcast(x, (1,) * missing) if missing > 0 else x
+
+
+def broadcast_shapes(*shapes) -> tuple:
+    """The shape that arrays of these shapes broadcast to, aligned at the last axis.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    shapes = tuple([canonical_shape(s) for s in shapes])
+    ndim = max([len(s) for s in shapes], default=0)
+    full = [(1,) * (ndim - len(s)) + s for s in shapes]
+    out = []
+    for sizes in zip(*full):
+        wide = {d for d in sizes if not (type(d) is int and d == 1)}
+        if len(wide) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}. Axes, counted from the "
+                             "last, must agree or have size 1.")
+        out.append(wide.pop() if wide else 1)
+    return tuple(out)
+
+
+def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None):
+    """`operand` with the axes from `start_dimension` up to `stop_dimension` made one.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.collapse(lax.full((2, 3, 4), 0.0), 1).shape
+        (2, 12)
+    """
+    operand, = operands("collapse", operand)
+    shape = operand.aval.shape
+    lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if hi < lo:
+        raise ValueError(f"Invalid dimension range passed to collapse: {operand.aval.shape}[{start_dimension}:"
+                         f"{stop_dimension}]. The range must not end before it starts.")
+    return reshape(operand, (*shape[:lo], prod(shape[lo:hi]), *shape[hi:]))
