@@ -1,0 +1,63 @@
+"""Composable transformations of numerical Python functions: jit, grad, vmap and more, on arrays.
+
+Example:
+    >>> import gradix, gradix.numpy as jnp
+    >>> gradix.grad(lambda x: jnp.sin(x) ** 2)(0.5)
+    Array(0.841471, dtype=float32, weak_type=True)
+"""
+# fmt: off
+from gradix._version import __version__ as __version__
+from gradix._base.config import (
+    allow_f16_reductions as allow_f16_reductions,
+    array_garbage_collection_guard as array_garbage_collection_guard,
+    auto_pcast as auto_pcast,
+    check_tracer_leaks as check_tracer_leaks,
+    checking_leaks as checking_leaks,
+    config as config,
+    debug_infs as debug_infs,
+    debug_key_reuse as debug_key_reuse,
+    debug_nans as debug_nans,
+    default_device as default_device,
+    default_matmul_precision as default_matmul_precision,
+    default_prng_impl as default_prng_impl,
+    disable_jit as disable_jit,
+    enable_checks as enable_checks,
+    enable_custom_prng as enable_custom_prng,
+    enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+    legacy_prng_key as legacy_prng_key,
+    log_compiles as log_compiles,
+    no_execution as no_execution,
+    no_tracing as no_tracing,
+    numpy_dtype_promotion as numpy_dtype_promotion,
+    numpy_rank_promotion as numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+    softmax_custom_jvp as softmax_custom_jvp,
+    thread_guard as thread_guard,
+    threefry_partitionable as threefry_partitionable,
+    transfer_guard as transfer_guard,
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
+)
+from gradix._core.dtypes import float0 as float0
+from gradix._core.operators import Array as Array
+from gradix._runtime import dispatch as _dispatch      # installs what evaluates primitives
+from gradix._api.autodiff import (
+    grad as grad,
+    jvp as jvp,
+    linear_transpose as linear_transpose,
+    linearize as linearize,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+from gradix._api.jit import jit as jit
+from gradix._api.vmap import vmap as vmap
+
+from gradix import (
+    dtypes as dtypes,
+    errors as errors,
+    tree as tree,
+    tree_util as tree_util,
+)
