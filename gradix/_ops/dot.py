@@ -1,0 +1,322 @@
+"""Contractions: dot_general, and dot and batch_matmul made of it."""
+from __future__ import annotations
+
+from functools import cache
+from operator import index
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import add_any, free_axes, inverse, transpose
+from gradix._ops.convert import convert_element_type
+from gradix._ops.operands import as_operand
+from gradix._ops.precision import canonicalize_precision, precision_attributes
+
+_BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
+_NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
+                                         "uint8", "uint16", "uint32", "uint64")}
+_PLANS_LIMIT = 4096
+_plans: dict[tuple, Callable] = {}
+_types: dict[tuple, Any] = {}
+
+
+class DotGeneral(Primitive):
+    """Contract `lhs` with `rhs`; the result's axes are the batch ones, then lhs's free ones, then rhs's."""
+
+    def abstract(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+        key = lhs, rhs, dimension_numbers, preferred_element_type
+        found = _types.get(key)
+        if found is None:
+            found = _result_type(*key)
+            if len(_types) >= _PLANS_LIMIT:
+                _types.clear()
+            _types[key] = found
+        return found
+
+    def host(self, x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+        dtype, out = x.dtype, preferred_element_type         # not `out == None`: NumPy takes None for float64
+        if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
+            out = _joined(dtype, y.dtype) if out is None else out
+            work = compute_dtype(dtype, y.dtype, out)
+            work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
+            z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
+            return _narrowed(z, out)
+        key = dimension_numbers, x.ndim, y.ndim
+        plan = _plans.get(key)
+        if plan is None:
+            if len(_plans) >= _PLANS_LIMIT:
+                _plans.clear()
+            plan = _plans[key] = _host_plan(*key)
+        return plan(x, y)
+
+    def jvp(self, primals, tangents, **params):
+        (x, y), (tx, ty) = primals, tangents
+        z = bind(self, primals, params)
+        if z.aval.dtype not in dtypes.INEXACT:
+            return z, None
+        t = None if tx is None else bind(self, (tx, y), params)
+        if ty is not None:
+            other = bind(self, (x, ty), params)
+            t = other if t is None else add_any(t, other)
+        return z, t
+
+    def transpose(self, ct, lhs, rhs, *, dimension_numbers, **params):
+        (lc, rc), (lb, rb) = dimension_numbers
+        if type(lhs) is Linear:
+            return [_cotangent(ct, lhs, rhs, (lc, rc), (lb, rb), True, params), None]
+        return [None, _cotangent(ct, rhs, lhs, (rc, lc), (rb, lb), False, params)]
+
+    def batch(self, size, args, axes, *, dimension_numbers, **params):
+        (lc, rc), (lb, rb) = dimension_numbers
+        (x, y), (a, b) = args, axes
+        if a is not None:
+            lc, lb = _shifted(lc, a), _shifted(lb, a)
+        if b is not None:
+            rc, rb = _shifted(rc, b), _shifted(rb, b)
+        if a is not None and b is not None:
+            lb, rb, out = (a, *lb), (b, *rb), 0
+        elif a is not None:                      # an axis of one operand alone is one more free axis
+            out = len(lb) + free_axes(x.aval.ndim, lc, lb).index(a)
+        else:
+            out = x.aval.ndim - len(lc) + free_axes(y.aval.ndim, rc, rb).index(b)
+        return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
+
+    def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
+        (lc, rc), (lb, rb) = [[list(axes) for axes in pair] for pair in dimension_numbers]
+        work = compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)
+        if em.platform == "cpu" and not x.aval.dtype == y.aval.dtype == out.dtype:
+            result = make_aval(out.shape, work)
+            x, y = em.convert(x, work), em.convert(y, work)
+        else:
+            result = out
+        z = em.op("dot_general", result, x, y, attrs=(
+            f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lb}, rhs_batching_dimensions = {rb}, "
+            f"lhs_contracting_dimensions = {lc}, rhs_contracting_dimensions = {rc}>"
+            + precision_attributes(precision, x.aval.dtype, em.platform)))
+        return z if result is out else em.convert(z, out.dtype)
+
+    def show(self, params):
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        shown = {"dimension_numbers": (([*lc], [*rc]), ([*lb], [*rb]))}
+        for name in ("precision", "preferred_element_type"):
+            if params.get(name) is not None:
+                shown[name] = params[name]
+        return shown
+
+
+dot_general_p = DotGeneral("dot_general")
+
+
+def _shifted(axes, new: int) -> tuple:
+    return tuple([i + (i >= new) for i in axes])
+
+
+def _rank(dtype) -> tuple:
+    kinds = dtypes.BOOL, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX
+    kind = next(i for i, members in enumerate(kinds) if dtype in members)
+    return kind, dtypes.itemsize_bits(dtype), dtype.name.startswith(("int", "bfloat")), dtype.name
+
+
+@cache
+def _joined(a, b):
+    """The dtype of a product: the operand's of higher kind, then width; a sum's would be wider for mixed signs."""
+    return a if a == b or _rank(a) > _rank(b) else b
+
+
+def compute_dtype(x, y, out):
+    """The dtype that holds both operands and the result; small floats are summed in float32."""
+    work = _joined(_joined(x, y), out)
+    if work in dtypes.INTEGER and out in dtypes.BOOL | dtypes.INTEGER:
+        return out
+    return np.dtype("float32") if work in dtypes.FLOAT and work.itemsize < 4 else work
+
+
+def _narrowed(z, out):
+    if z.dtype == out:
+        return z
+    return (z.real if z.dtype.kind == "c" and out not in dtypes.COMPLEX else z).astype(out)
+
+
+# -- types --------------------------------------------------------------------------------------------------------
+
+def _result_type(lhs, rhs, dimension_numbers, preferred):
+    (lc, rc), (lb, rb) = dimension_numbers
+    _check_axes("lhs", lhs, lb, lc)
+    _check_axes("rhs", rhs, rb, rc)
+    for what, long, l, r in (("batch", "batch", lb, rb), ("contracting", "contracting", lc, rc)):
+        if len(l) != len(r):
+            raise TypeError(f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got "
+                            f"lhs_{what} {l} and rhs_{what} {r}.")
+        sizes = tuple([lhs.shape[i] for i in l]), tuple([rhs.shape[i] for i in r])
+        if sizes[0] != sizes[1]:
+            both = "lhs batch dimensions and rhs batch dimensions" if what == "batch" else "contracting dimensions"
+            raise TypeError(f"dot_general requires {both} to have the same shape, got {sizes[0]} and {sizes[1]}. The "
+                            f"operands have shapes {lhs.shape} and {rhs.shape}, dimension_numbers={dimension_numbers}.")
+    shape = (*[lhs.shape[i] for i in lb], *[lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb)],
+             *[rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb)])
+    dtype = _joined(lhs.dtype, rhs.dtype)
+    if preferred is None:
+        return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
+    if dtype in dtypes.INTEGER and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
+                        f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result instead.")
+    return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)
+
+
+def _check_axes(side: str, x, batch, contracting) -> None:
+    if x.dtype not in dtypes.SUPPORTED:
+        raise TypeError(f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}.")
+    if not all(0 <= i < x.ndim for i in (*batch, *contracting)):
+        raise TypeError(f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
+                        f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of {contracting} "
+                        f"for {side} of rank {x.ndim}.")
+    for what, axes in (("batch", batch), ("contracting", contracting)):
+        if len(set(axes)) != len(axes):
+            raise TypeError(f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}.")
+    if set(batch) & set(contracting):
+        raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
+                        f"{side}_batch {batch} and {side}_contracting {contracting}.")
+
+
+# -- host ---------------------------------------------------------------------------------------------------------
+
+def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
+    """A function of two NumPy arrays of one dtype that BLAS or NumPy multiplies."""
+    (lc, rc), (lb, rb) = dimension_numbers
+    if not lb and lc == (x_ndim - 1,) and (rc, y_ndim) in (((0,), 1), ((0,), 2)) and x_ndim in (1, 2):
+        return lambda x, y: (np.dot(x, y) if x.dtype in _BLAS else np.matmul(x, y))
+    n, k = len(lb), len(lc)
+    lf, rf = free_axes(x_ndim, lc, lb), free_axes(y_ndim, rc, rb)
+    x_perm, y_perm = (*lb, *lf, *lc), (*rb, *rc, *rf)
+    plain = len(lf) == 1 and len(rf) == 1 and k == 1
+    multiply = np.matmul if n else lambda x, y: np.dot(x, y) if x.dtype in _BLAS else np.matmul(x, y)
+
+    def simple(x, y):
+        return multiply(x.transpose(x_perm), y.transpose(y_perm))
+
+    def general(x, y):
+        x, y = x.transpose(x_perm), y.transpose(y_perm)
+        b, xf, c, yf = x.shape[:n], x.shape[n:n + len(lf)], x.shape[n + len(lf):], y.shape[n + k:]
+        m, inner, p = (int(np.prod(s)) for s in (xf, c, yf))
+        return multiply(x.reshape(*b, m, inner), y.reshape(*b, inner, p)).reshape((*b, *xf, *yf))
+
+    return simple if plain else general
+
+
+# -- adjoint ------------------------------------------------------------------------------------------------------
+
+def _cotangent(ct, x: Linear, y, contract, batch, first: bool, params):
+    """The cotangent of operand `x`: `ct` contracted with `y` over y's free axes, its axes put in x's order."""
+    (xc, yc), (xb, yb) = contract, batch
+    y_free = free_axes(y.aval.ndim, yc, yb)
+    x_free = free_axes(x.ndim, xc, xb)
+    start = len(xb) + (len(x_free) if first else 0)
+    ct_y = tuple(range(start, start + len(y_free)))
+    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
+    by_y = [xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)]
+    order = inverse((*xb, *x_free, *by_y))
+    z = z if order == tuple(range(x.ndim)) else transpose(z, order)
+    return z if z.aval.dtype == x.dtype else convert_element_type(z, x.dtype)
+
+
+# -- faces --------------------------------------------------------------------------------------------------------
+
+def _axes(name: str, axes) -> tuple:
+    try:
+        return tuple([index(a) for a in axes])
+    except TypeError:
+        raise TypeError(f"dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
+                        f" with sequences of integers, got {name}={axes!r}.") from None
+
+
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
+    """The contraction of two arrays over some axes, batched over others.
+
+    Args:
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
+        precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
+        preferred_element_type: the dtype of the result, in which products are summed.
+
+    Returns:
+        An array whose axes are the batch axes, then lhs's other axes, then rhs's.
+
+    Raises:
+        TypeError: axes named are absent, named twice, or their sizes differ.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+        (2, 4)
+    """
+    (lc, rc), (lb, rb) = dimension_numbers
+    numbers = ((_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
+               (_axes("lhs_batch", lb), _axes("rhs_batch", rb)))
+    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type)
+
+
+def _bind_dot(lhs, rhs, numbers, precision, preferred):
+    if not isinstance(lhs, Array):
+        lhs = as_operand("dot_general", lhs)
+    if not isinstance(rhs, Array):
+        rhs = as_operand("dot_general", rhs)
+    if preferred is not None:
+        preferred = dtypes.requested_dtype(preferred, "dot_general")
+    return bind(dot_general_p, (lhs, rhs), {"dimension_numbers": numbers, "precision": canonicalize_precision(precision),
+                                            "preferred_element_type": preferred})
+
+
+_DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ())),
+                (2, 1): (((1,), (0,)), ((), ())), (2, 2): (((1,), (0,)), ((), ()))}
+
+
+def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
+    """The product of vectors and matrices, or the contraction that `dimension_numbers` describes.
+
+    Raises:
+        ValueError: without `dimension_numbers`, for anything but vectors and matrices that fit.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.dot(jnp.arange(3.0), jnp.arange(3.0))
+        Array(5., dtype=float32)
+    """
+    if dimension_numbers is not None:
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    lhs, rhs = as_operand("dot", lhs), as_operand("dot", rhs)
+    x, y = lhs.aval.shape, rhs.aval.shape
+    numbers = _DOT_NUMBERS.get((len(x), len(y)))
+    if numbers is None or x[-1] != y[0]:
+        raise ValueError("lax.dot: dimension_numbers must be specified when not performing simple un-batched "
+                         "matrix-matrix, matrix-vector, or vector-vector products with axes of equal size; got "
+                         f"lhs_shape={x} rhs_shape={y}. gradix.numpy.matmul also takes batched operands.")
+    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs, rhs, precision=None):
+    """The products of two stacks of matrices with equal leading axes.
+
+    Raises:
+        ValueError: the ranks differ or are below 2.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+        (5, 2, 4)
+    """
+    lhs, rhs = as_operand("batch_matmul", lhs), as_operand("batch_matmul", rhs)
+    n, m = lhs.aval.ndim, rhs.aval.ndim
+    if n < 2 or m < 2:
+        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {n}, {m}.")
+    if n != m:
+        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {n}, {m}. "
+                         "gradix.numpy.matmul broadcasts the leading axes.")
+    stack = tuple(range(n - 2))
+    return _bind_dot(lhs, rhs, (((n - 1,), (n - 2,)), (stack, stack)), precision, None)

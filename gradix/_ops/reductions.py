@@ -1,0 +1,363 @@
+"""Reductions of one array over axes: max, min, prod, and, or, xor, argmax and argmin; the faces of reduce_sum too."""
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim, drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
+from gradix._ops.comparison import eq
+from gradix._ops.convert import convert_element_type
+from gradix._ops.families import NonDifferentiable
+from gradix._ops.operands import as_operand
+from gradix._ops.reduction_identities import all_bits, lowest, highest
+
+_TYPES_LIMIT = 4096
+_WIDE = np.dtype("float32")
+
+
+class Reduction(Primitive):
+    """Combine the elements along `axes` by an associative operation."""
+
+    def __init__(self, name: str, ufunc, hlo: str, identity, accepts: frozenset):
+        super().__init__(name)
+        self.ufunc, self.hlo, self.identity, self.accepts = ufunc, hlo, identity, accepts
+        self._types: dict[tuple, Any] = {}
+
+    def abstract(self, x, *, axes, out_sharding=None):
+        found = self._types.get((x, axes))
+        if found is None:
+            self.check_dtype(x)
+            found = make_aval(drop_axes(self.name, x, axes), x.dtype, x.weak_type)
+            if len(self._types) >= _TYPES_LIMIT:
+                self._types.clear()
+            self._types[x, axes] = found
+        return found
+
+    def check_dtype(self, x) -> None:
+        if x.dtype not in self.accepts:
+            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}. "
+                            "Convert the operand with .astype(...) first.")
+
+    def host(self, x, *, axes, out_sharding=None):
+        if x.size:
+            out = self.ufunc.reduce(x, axis=axes)
+            return out if out.dtype == x.dtype else out.astype(x.dtype)      # 4-bit integers come back as 8-bit ones
+        shape = [n for i, n in enumerate(x.shape) if i not in axes]
+        return np.full(shape, self.identity(x.dtype), x.dtype)
+
+    def batch(self, size, args, in_axes, *, axes, **params):
+        (x,), (a,) = args, in_axes
+        axes = tuple([i + (i >= a) for i in axes])
+        return bind(self, (x,), {"axes": axes, **params}), a - sum(i < a for i in axes)
+
+    def lower(self, em, out, x, *, axes, out_sharding=None):
+        initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
+        return em.reduce([x], [initial], axes, [out], self.combine(em, out.dtype))[0]
+
+    def combine(self, em, dtype):
+        return self.hlo
+
+    def show(self, params):
+        return {"axes": params["axes"]}
+
+
+class Extremum(Reduction):
+    """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally."""
+
+    def jvp(self, primals, tangents, *, axes, **params):
+        (x,), (t,) = primals, tangents
+        y = bind(self, primals, {"axes": axes, **params})
+        if t is None or x.aval.dtype not in dtypes.INEXACT:
+            return y, None
+        wide = y
+        for a in sorted(axes):
+            wide = expand_axis(wide, a)
+        winners = convert_element_type(eq(x, wide), t.aval.dtype)
+        return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
+
+    def combine(self, em, dtype):
+        if dtype.kind != "c":
+            return self.hlo
+        scalar = make_aval((), dtype)
+        p = max_p if self.hlo == "maximum" else min_p
+        return lambda x, y: [p.lower(em, scalar, x, y)]
+
+
+class Product(Reduction):
+    def host(self, x, *, axes, out_sharding=None):
+        if x.dtype in dtypes.FLOAT and x.dtype.itemsize < 4:
+            return np.multiply.reduce(x, axis=axes, dtype=_WIDE).astype(x.dtype)
+        return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
+
+    def jvp(self, primals, tangents, *, axes, **params):
+        (x,), (t,) = primals, tangents
+        if t is None:
+            return bind(self, primals, {"axes": axes, **params}), None
+        for a in sorted(axes, reverse=True):
+            x, t = _product_along(x, t, a)
+        return x, t
+
+
+def _product_along(x, t, axis: int):
+    """Product and tangent along one axis by halves, so that zeros among the factors need no division."""
+    n = x.aval.shape[axis]
+    if n == 0:
+        ones = bind(reduce_prod_p, (x,), {"axes": (axis,)})
+        return ones, _sum(t, (axis,))
+    left = None
+    while n > 1:
+        half = n // 2
+        if n % 2:
+            last = _part(x, axis, n - 1, n), _part(t, axis, n - 1, n)
+            left = last if left is None else _times(*left, *last)
+        x, t = _times(_part(x, axis, 0, half), _part(t, axis, 0, half),
+                      _part(x, axis, half, 2 * half), _part(t, axis, half, 2 * half))
+        n = half
+    if left is not None:
+        x, t = _times(x, t, *left)
+    return squeeze(x, (axis,)), squeeze(t, (axis,))
+
+
+def _part(x, axis, start, stop):
+    return slice_in_dim(x, start, stop, 1, axis)
+
+
+def _times(x, tx, y, ty):
+    return mul(x, y), add(mul(tx, y), mul(x, ty))
+
+
+class BitReduction(NonDifferentiable, Reduction):
+    """reduce_and, reduce_or and reduce_xor, bit by bit for integers."""
+
+    def check_dtype(self, x):
+        if x.dtype not in self.accepts:
+            raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtypes.dtype_name(x.dtype)} in "
+                            f"{self.name}. Compare first, for example x != 0.")
+
+
+def _zero(dtype):
+    return 0
+
+
+def _one(dtype):
+    return 1
+
+
+reduce_max_p = Extremum("reduce_max", np.maximum, "maximum", lowest, dtypes.SUPPORTED)
+reduce_min_p = Extremum("reduce_min", np.minimum, "minimum", highest, dtypes.SUPPORTED)
+reduce_prod_p = Product("reduce_prod", np.multiply, "multiply", _one, dtypes.NUMERIC)
+reduce_and_p = BitReduction("reduce_and", np.bitwise_and, "and", all_bits, dtypes.BITWISE)
+reduce_or_p = BitReduction("reduce_or", np.bitwise_or, "or", _zero, dtypes.BITWISE)
+reduce_xor_p = BitReduction("reduce_xor", np.bitwise_xor, "xor", _zero, dtypes.BITWISE)
+
+
+class ArgExtremum(NonDifferentiable, Primitive):
+    """The first index of the largest (or smallest) element along an axis; a NaN counts as the extremum."""
+
+    def __init__(self, name: str, find, hlo: str, identity):
+        super().__init__(name)
+        self.find, self.hlo, self.identity = find, hlo, identity
+
+    def abstract(self, x, *, axes, index_dtype):
+        if x.dtype not in dtypes.ORDERED:
+            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: it has no order. "
+                            "Give a real dtype, for example the absolute values.")
+        if index_dtype not in dtypes.INTEGER:
+            raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
+        axis, = axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} in {self.name}: it must be in "
+                             f"[0, {x.ndim}); gradix.numpy.{self.name} also counts from the end.")
+        if x.shape[axis] == 0:
+            raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}")
+        return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
+
+    def host(self, x, *, axes, index_dtype):
+        if x.dtype.kind not in "biuf":
+            x = x.astype(_WIDE if x.dtype in dtypes.FLOAT else np.int32)
+        return self.find(x, axis=axes[0]).astype(index_dtype)
+
+    def batch(self, size, args, in_axes, *, axes, index_dtype):
+        (x,), (a,), (axis,) = args, in_axes, axes
+        axis += axis >= a
+        return bind(self, (x,), {"axes": (axis,), "index_dtype": index_dtype}), a - (axis < a)
+
+    def lower(self, em, out, x, *, axes, index_dtype):
+        # Two plain reductions: XLA:CPU vectorises them, and not one over (value, index) pairs.
+        aval, (axis,) = x.aval, axes
+        extreme = make_aval(out.shape, aval.dtype)
+        best, = em.reduce([x], [em.constant(self.identity(aval.dtype), make_aval((), aval.dtype))], axes, [extreme],
+                          ("or" if self.hlo == "maximum" else "and") if aval.dtype == bool else self.hlo)
+        wide = em.broadcast_in_dim(best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes))
+        found = em.compare(x, wide, "EQ")
+        if aval.dtype in dtypes.FLOAT:
+            found = em.op("or", found.aval, found, em.compare(x, x, "NE"))
+        n = aval.shape[axis]
+        counter = np.dtype(np.int32 if n < 1 << 31 else np.int64)
+        scalar, indices = make_aval((), counter), make_aval(aval.shape, counter)
+        candidates = em.select(found, em.iota(indices, axis), em.constant(n - 1, indices))
+        first, = em.reduce([candidates], [em.constant(n - 1, scalar)], axes, [make_aval(out.shape, counter)], "minimum")
+        return em.convert(first, index_dtype)
+
+
+argmax_p = ArgExtremum("argmax", np.argmax, "maximum", lowest)
+argmin_p = ArgExtremum("argmin", np.argmin, "minimum", highest)
+
+
+# -- faces --------------------------------------------------------------------------------------------------------
+
+def _reduce(prim, operand, axes):
+    x = operand if isinstance(operand, Array) else as_operand(prim.name, operand)
+    if type(axes) is not tuple:
+        axes = tuple(axes)
+    ndim = x.aval.ndim
+    for a in axes:
+        if type(a) is not int or not 0 <= a < ndim:
+            return _reduce(prim, x, _whole_axes(x, axes))
+    if len(axes) > 1 and len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    return bind(prim, (x,), {"axes": axes})
+
+
+def _whole_axes(x, axes) -> tuple:
+    whole = tuple([index(a) for a in axes])
+    if not all(0 <= a < x.aval.ndim for a in whole):
+        raise ValueError(f"reduction axes {whole} contains out-of-bounds indices for {x.aval.str_short()}: each must be in "
+                         f"[0, {x.aval.ndim}). The reductions of gradix.numpy also count axes from the end.")
+    return whole
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """The sum over `axes`.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_sum(jnp.ones((2, 3)), axes=(1,))
+        Array([3., 3.], dtype=float32)
+    """
+    x = as_operand("reduce_sum", operand)
+    if x.aval.dtype not in dtypes.NUMERIC:
+        raise TypeError(f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
+                        "numeric dtype with .astype(...) first; gradix.numpy.sum counts booleans.")
+    return _reduce(reduce_sum_p, x, axes)
+
+
+def reduce_prod(operand, axes):
+    """The product over `axes`.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_prod(jnp.array([2.0, 3.0]), axes=(0,))
+        Array(6., dtype=float32)
+    """
+    return _reduce(reduce_prod_p, operand, axes)
+
+
+def reduce_max(operand, axes):
+    """The largest element over `axes`; NaN if any is, and the dtype's lowest value of no elements.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_max(jnp.array([2.0, 3.0]), axes=(0,))
+        Array(3., dtype=float32)
+    """
+    return _reduce(reduce_max_p, operand, axes)
+
+
+def reduce_min(operand, axes):
+    """The smallest element over `axes`; NaN if any is, and the dtype's highest value of no elements.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_min(jnp.array([2.0, 3.0]), axes=(0,))
+        Array(2., dtype=float32)
+    """
+    return _reduce(reduce_min_p, operand, axes)
+
+
+def reduce_and(operand, axes):
+    """Whether all are true over `axes`; bit by bit for integers.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_and(jnp.array([True, False]), axes=(0,))
+        Array(False, dtype=bool)
+    """
+    return _reduce(reduce_and_p, operand, axes)
+
+
+def reduce_or(operand, axes):
+    """Whether any is true over `axes`; bit by bit for integers.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_or(jnp.array([True, False]), axes=(0,))
+        Array(True, dtype=bool)
+    """
+    return _reduce(reduce_or_p, operand, axes)
+
+
+def reduce_xor(operand, axes):
+    """Whether an odd number is true over `axes`; bit by bit for integers.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.reduce_xor(jnp.array([True, True]), axes=(0,))
+        Array(False, dtype=bool)
+    """
+    return _reduce(reduce_xor_p, operand, axes)
+
+
+def argmax(operand, axis, index_dtype):
+    """The first index of the largest element along `axis`; of the first NaN if there is one.
+
+    Raises:
+        ValueError: the axis is absent or empty.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.argmax(jnp.array([1.0, 3.0, 3.0]), 0, "int32")
+        Array(1, dtype=int32)
+    """
+    return _arg_reduce(argmax_p, operand, axis, index_dtype)
+
+
+def argmin(operand, axis, index_dtype):
+    """The first index of the smallest element along `axis`; of the first NaN if there is one.
+
+    Raises:
+        ValueError: the axis is absent or empty.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.argmin(jnp.array([1.0, 3.0, 3.0]), 0, "int32")
+        Array(0, dtype=int32)
+    """
+    return _arg_reduce(argmin_p, operand, axis, index_dtype)
+
+
+def _arg_reduce(prim, operand, axis, index_dtype):
+    x = as_operand(prim.name, operand)
+    index_dtype = dtypes.requested_dtype(index_dtype, prim.name, stacklevel=4)
+    return bind(prim, (x,), {"axes": (index(axis),), "index_dtype": index_dtype})
+
+
+from gradix._ops.arithmetic import add, div, max_p, min_p, mul  # noqa: E402
+from gradix._ops.slicing import slice_in_dim  # noqa: E402
+from gradix._ops.shape import squeeze  # noqa: E402

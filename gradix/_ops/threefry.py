@@ -1,0 +1,133 @@
+"""Threefry 2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): NumPy and StableHLO.
+
+A key is one uint64, its first word the low one. A block's two counter words give two words of random bits.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+
+_ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
+_PARITY = 0x1BD11BDA
+_MASK = 0xFFFFFFFF
+_FEW = 16                 # up to so many blocks Python's integers are quicker than NumPy's calls
+_CHUNK = 8192             # blocks worked on at a time, so that the words stay in the cache
+U32, U64 = np.dtype("uint32"), np.dtype("uint64")
+
+
+# -- NumPy --------------------------------------------------------------------------------------------------------
+
+def block(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
+    """One block, in Python integers."""
+    keys = k0, k1, k0 ^ k1 ^ _PARITY
+    x0, x1 = (x0 + k0) & _MASK, (x1 + k1) & _MASK
+    for i in (0, 1, 2, 3, 4):
+        for r in _ROTATIONS[i & 1]:
+            x0 = (x0 + x1) & _MASK
+            x1 = ((x1 << r | x1 >> (32 - r)) & _MASK) ^ x0
+        x0 = (x0 + keys[(i + 1) % 3]) & _MASK
+        x1 = (x1 + keys[(i + 2) % 3] + i + 1) & _MASK
+    return x0, x1
+
+
+def blocks(k0, k1, x0, x1) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks of uint32 arrays that broadcast against each other."""
+    shape = np.broadcast_shapes(np.shape(k0), np.shape(k1), np.shape(x0), np.shape(x1))
+    size = int(np.prod(shape))
+    if size <= _FEW:
+        words = [np.broadcast_to(a, shape).ravel().tolist() for a in (k0, k1, x0, x1)]
+        out = np.array([block(*w) for w in zip(*words)], U32).reshape((*shape, 2))
+        return out[..., 0], out[..., 1]
+    keys = k0, k1, np.bitwise_xor(np.bitwise_xor(k0, k1), U32.type(_PARITY))
+    y0, y1 = np.empty(shape, U32), np.empty(shape, U32)
+    np.add(x0, k0, out=y0)
+    np.add(x1, k1, out=y1)
+    _rounds(keys, y0, y1, np.empty(shape, U32))
+    return y0, y1
+
+
+def _rounds(keys, x0, x1, spare) -> None:
+    """The 20 rounds, in place."""
+    for i in range(5):
+        for r in _ROTATIONS[i & 1]:
+            np.add(x0, x1, out=x0)
+            np.left_shift(x1, U32.type(r), out=spare)
+            np.right_shift(x1, U32.type(32 - r), out=x1)
+            np.bitwise_or(x1, spare, out=x1)
+            np.bitwise_xor(x1, x0, out=x1)
+        np.add(x0, keys[(i + 1) % 3], out=x0)
+        np.add(x1, np.add(keys[(i + 2) % 3], U32.type(i + 1)), out=x1)
+
+
+def key_words(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first and second words of uint64 keys."""
+    words = np.ascontiguousarray(keys).reshape((*keys.shape, 1)).view(U32)
+    return words[..., 0], words[..., 1]
+
+
+def counted(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks number 0 to `size - 1` of each key: words of shape `(*keys.shape, size)`."""
+    if keys.size * size <= _FEW:
+        out = np.array([block(k & _MASK, k >> 32, n >> 32, n & _MASK) for k in keys.ravel().tolist() for n in range(size)],
+                       U32).reshape((*keys.shape, size, 2))
+        return out[..., 0], out[..., 1]
+    k0, k1 = [w[..., None] for w in key_words(keys)]
+    if size <= _CHUNK:
+        return blocks(k0, k1, U32.type(0), np.arange(size, dtype=U32))
+    out = np.empty((2, *keys.shape, size), U32)
+    for start in range(0, size, _CHUNK):
+        n = np.arange(start, min(start + _CHUNK, size), dtype=U64)
+        part = out[..., start:start + _CHUNK]
+        part[0], part[1] = blocks(k0, k1, (n >> U64.type(32)).astype(U32), n.astype(U32))
+    return out[0], out[1]
+
+
+# -- StableHLO ----------------------------------------------------------------------------------------------------
+
+def emit_key_words(em, keys):
+    """The two words of keys, as values of the keys' shape."""
+    words = make_aval(keys.aval.shape, U32)
+    wide = make_aval(keys.aval.shape, U64)
+    high = em.op("shift_right_logical", wide, keys, em.constant(32, wide))
+    return em.op("convert", words, keys), em.op("convert", words, high)
+
+
+def emit_blocks(em, k0, k1, x0, x1, dims):
+    """Blocks for counters `x0`, `x1`; axis i of the keys is axis `dims[i]` of the counters.
+
+    The rounds are one private function, unrolled: XLA fuses them into one loop over the counters.
+    """
+    out = x0.aval
+    symbol = em.define("threefry2x32", [k0.aval, k1.aval, out, out], lambda *values: _emit_rounds(em, *values, dims))
+    return em.call(symbol, [out, out], k0, k1, x0, x1)
+
+
+def _emit_rounds(em, k0, k1, x0, x1, dims):
+    key, out = k0.aval, x0.aval
+    keys = [k0, k1, em.op("xor", key, em.op("xor", key, k0, k1), em.constant(_PARITY, key))]
+    wide = [em.broadcast_in_dim(k, out, dims) for k in keys]
+    x0, x1 = em.op("add", out, x0, wide[0]), em.op("add", out, x1, wide[1])
+    for i in range(5):
+        for r in _ROTATIONS[i & 1]:
+            x0 = em.op("add", out, x0, x1)
+            left = em.op("shift_left", out, x1, em.constant(r, out))
+            right = em.op("shift_right_logical", out, x1, em.constant(32 - r, out))
+            x1 = em.op("xor", out, x0, em.op("or", out, left, right))
+        x0 = em.op("add", out, x0, wide[(i + 1) % 3])
+        turn = em.op("add", key, keys[(i + 2) % 3], em.constant(i + 1, key))
+        x1 = em.op("add", out, x1, em.broadcast_in_dim(turn, out, dims))
+    return x0, x1
+
+
+def emit_counted(em, keys, size: int):
+    """Blocks number 0 to `size - 1` of each key, as two values of shape `(*keys.shape, size)`."""
+    shape = (*keys.aval.shape, size)
+    out, axis = make_aval(shape, U32), len(shape) - 1
+    low = em.iota(out, axis)
+    high = em.constant(0, out)
+    if size > 1 << 32:
+        wide = make_aval(shape, U64)
+        high = em.op("shift_right_logical", wide, em.iota(wide, axis), em.constant(32, wide))
+        high, low = em.op("convert", out, high), em.op("convert", out, em.iota(wide, axis))
+    return emit_blocks(em, *emit_key_words(em, keys), high, low, tuple(range(axis)))
