@@ -47,7 +47,8 @@ class Primitive:
     multiple_results = False
     effectful = False          # whether `effects(params)` can be other than empty
     named = False              # whether `names(params)` can be other than empty
-    call_primitive = False
+    call_primitive = False     # holds a program in parameter `jaxpr` (or `call_jaxpr`) that is simply called
+    inline_when_linear = False
     map_primitive = False
     host: Callable[..., Any] | None = None
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule

@@ -1,10 +1,11 @@
 """Reverse mode: record the linear part of a function while it runs, then transpose the record."""
 from __future__ import annotations
 
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import JVPTracer, LinearizeTrace
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
@@ -113,6 +114,10 @@ class Tape(Trace):
         return TapeTracer(self, aval, self.count - 1)
 
     def process(self, prim, args, params):
+        if prim.call_primitive:
+            done = self._call(prim, args, params)
+            if done is not None:
+                return done
         args, inputs = list(args), []
         avals = [a.aval for a in args]
         for i, a in enumerate(args):
@@ -129,10 +134,42 @@ class Tape(Trace):
         self.eqns.append(TapeEqn(prim, args, params, inputs, first, (out,)))
         return TapeTracer(self, out, first)
 
+    def _call(self, prim, args, params):
+        """Calls of user rules are recorded by what they do; a call with results that are not linear is split."""
+        if prim.inline_when_linear:
+            return eval_closed(params["call_jaxpr"], *args)
+        closed = params["jaxpr"]
+        linear = tuple([type(a) is TapeTracer and a.trace is self for a in args])
+        known = _known_outputs(closed, linear)
+        if not any(known):
+            return None
+        outs: list = [None] * len(known)
+        for wanted in (known, [not k for k in known]):
+            part, used = dce_closed(closed, tuple(wanted))
+            results = iter(bind(prim, [a for a, u in zip(args, used) if u], {**params, "jaxpr": part})
+                           if any(wanted) else ())
+            for i, w in enumerate(wanted):
+                if w:
+                    outs[i] = next(results)
+        return outs
+
     def program(self, outs, out_avals) -> LinearProgram:
         """What was recorded, giving `outs`; a value that is not on the tape is no linear result, hence zero."""
         indices = [o.index if type(o) is TapeTracer and o.trace is self else None for o in outs]
         return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
+
+
+def _known_outputs(closed: ClosedJaxpr, linear: tuple) -> list[bool]:
+    """Which results of a program depend on none of the inputs marked `linear`."""
+    key = ("known", linear)
+    found = closed.memo.get(key)
+    if found is None:
+        tainted = {v for v, is_lin in zip(closed.jaxpr.invars, linear) if is_lin}
+        for e in closed.jaxpr.eqns:
+            if any(v in tainted for v in e.invars if type(v) is not Literal):
+                tainted.update(e.outvars)
+        found = closed.memo[key] = [type(v) is Literal or v not in tainted for v in closed.jaxpr.outvars]
+    return found
 
 
 def linearize(function, primals, active) -> tuple[list, LinearProgram]:

@@ -1,0 +1,110 @@
+"""`custom_jvp_call_p`: a function with a derivative of its own."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.primitive import Primitive
+from gradix._core.trace import Tracer, bind, state
+from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._transforms.batch import AxisData, batch, batch_jaxpr
+from gradix._transforms.jvp import JVPTrace, JVPTracer
+from gradix._transforms.staging import eval_closed, stage_open
+
+
+class CustomJVPCall(Primitive):
+    """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
+
+    The first `num_consts` operands are values the function captured; its rule does not know them.
+    """
+
+    multiple_results = True
+    effectful = True
+    call_primitive = True
+    inline_when_linear = True
+
+    def abstract(self, *avals, call_jaxpr, **_):
+        return call_jaxpr.out_avals
+
+    def effects(self, params):
+        return params["call_jaxpr"].effects
+
+    def run(self, args, params):
+        return eval_closed(params["call_jaxpr"], *args)
+
+    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, **_):
+        if any(t is not None for t in tangents[:num_consts]):
+            raise closed_over(name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None))
+        return jvp(primals[num_consts:], instantiated(primals[num_consts:], tangents[num_consts:]))
+
+    def batch(self, size, args, axes, *, call_jaxpr, jvp, num_consts, **params):
+        axis = axis_of(size)
+        n_out = len(call_jaxpr.out_avals)
+        mapped, _ = batch_jaxpr(call_jaxpr, axis, tuple(axes), (0,) * n_out)
+        in_axes = axes[num_consts:]
+
+        def mapped_jvp(primals, tangents):
+            t_axes = [a if is_differentiable(p.aval) else None for p, a in zip(primals, in_axes)]
+            outs, out_axes = batch(lambda *xs: _flat_rule(jvp, xs), axis, [*primals, *tangents], [*in_axes, *t_axes])
+            outs = [to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, out_axes)]
+            return outs[:n_out], outs[n_out:]
+
+        params.update(call_jaxpr=mapped, jvp=mapped_jvp, num_consts=num_consts)
+        return bind(self, args, params), [0] * n_out
+
+    def lower(self, em, outs, *args, call_jaxpr, **_):
+        return em.inline(call_jaxpr.jaxpr, call_jaxpr.consts, args)
+
+    def show(self, params):
+        return {"name": params["name"], "call_jaxpr": params["call_jaxpr"],
+                "jvp": getattr(params["jvp"], "__name__", "jvp"), "symbolic_zeros": False}
+
+
+custom_jvp_call_p = CustomJVPCall("custom_jvp_call")
+
+
+def _flat_rule(jvp, xs):
+    n = len(xs) // 2
+    outs, tangents = jvp(xs[:n], xs[n:])
+    return [*outs, *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)]]
+
+
+def axis_of(size):
+    """Batch rules of unnamed primitives get a size; inner programs want an axis."""
+    from_int = isinstance(size, (int, np.integer))
+    return AxisData(None, size) if from_int else size
+
+
+def instantiated(primals, tangents) -> list:
+    """Tangents a user's rule can compute with: zeros as arrays, float0 for integers."""
+    return [zeros(tangent_aval(p.aval)) if t is None else t for p, t in zip(primals, tangents)]
+
+
+def closed_over(name: str, kind: str, tracer) -> Exception:
+    return TypeError(f"Detected differentiation of the {kind} function '{name}' with respect to a value it closes over, "
+                     f"of type {tracer.aval}: its rule does not know that value. Pass it as an argument instead.")
+
+
+def top_trace(args):
+    """The trace that will interpret an operation on these values; None when they are concrete."""
+    top = state.stage
+    for a in args:
+        if isinstance(a, Tracer) and (top is None or a.trace.level > top.level):
+            top = a.trace
+    return top
+
+
+def call_custom_jvp(function, jvp, args, name: str, debug, **params) -> list:
+    """Call a flat function with a rule of its own, in the trace its arguments are in.
+
+    Concrete arguments just run the function; in forward or reverse mode the rule runs at once, untraced.
+    """
+    top = top_trace(args)
+    if top is None:
+        return function(*args)
+    if isinstance(top, JVPTrace):
+        primals, tangents = zip(*map(top.split, args)) if args else ((), ())
+        outs, ts = jvp(list(primals), instantiated(primals, tangents))
+        return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
+    closed, consts = stage_open(function, [a.aval for a in args], debug)
+    return bind(custom_jvp_call_p, [*consts, *args],
+                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, **params})

@@ -1,0 +1,147 @@
+"""`custom_vjp_call_p`: a function with a reverse rule of its own."""
+from __future__ import annotations
+
+from gradix._control.custom_jvp import axis_of, closed_over, top_trace
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
+from gradix._transforms.batch import batch, batch_jaxpr
+from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp_jaxpr
+from gradix._transforms.staging import eval_closed, stage_open
+
+
+class CustomVJPCall(Primitive):
+    """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
+
+    The first `num_consts` operands are captured values. Forward mode differentiates the function's own body.
+    """
+
+    multiple_results = True
+    effectful = True
+    call_primitive = True
+    inline_when_linear = True
+
+    def abstract(self, *avals, call_jaxpr, **_):
+        return call_jaxpr.out_avals
+
+    def effects(self, params):
+        return params["call_jaxpr"].effects
+
+    def run(self, args, params):
+        return eval_closed(params["call_jaxpr"], *args)
+
+    def jvp(self, primals, tangents, *, call_jaxpr, **_):
+        nonzero = tuple([t is not None for t in tangents])
+        both, out_nonzero = jvp_jaxpr(call_jaxpr, nonzero)
+        outs = eval_closed(both, *primals, *[t for t in tangents if t is not None])
+        n = len(call_jaxpr.out_avals)
+        given = iter(outs[n:])
+        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
+
+    def linearize(self, primals, tangents, *, fwd, bwd, num_consts, name, **_):
+        if any(t is not None for t in tangents[:num_consts]):
+            raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
+        return linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
+
+    def batch(self, size, args, axes, *, call_jaxpr, fwd, bwd, num_consts, **params):
+        axis, n_out = axis_of(size), len(call_jaxpr.out_avals)
+        mapped, _ = batch_jaxpr(call_jaxpr, axis, tuple(axes), (0,) * n_out)
+        in_axes = axes[num_consts:]
+        seen: dict = {}
+
+        def mapped_fwd(*vals):
+            outs, out_axes = batch(lambda *xs: [v for part in fwd(*xs) for v in part], axis, vals, in_axes)
+            outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
+            seen["res"] = out_axes[n_out:]
+            return outs[:n_out], outs[n_out:]
+
+        def mapped_bwd(residuals, cts):
+            vals, given_axes = [*residuals, *cts], [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
+            n_res = len(residuals)
+            outs, out_axes = batch(lambda *xs: _present(bwd(xs[:n_res], xs[n_res:])), axis, vals, given_axes)
+            return [_back(axis, o, a, want) for o, a, want in zip(outs, out_axes, in_axes)]
+
+        params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
+        return bind(self, args, params), [0] * n_out
+
+    def lower(self, em, outs, *args, call_jaxpr, **_):
+        return em.inline(call_jaxpr.jaxpr, call_jaxpr.consts, args)
+
+    def show(self, params):
+        return {"name": params["name"], "bwd": getattr(params["bwd"], "__name__", "bwd"),
+                "call_jaxpr": params["call_jaxpr"], "fwd": getattr(params["fwd"], "__name__", "fwd"),
+                "symbolic_zeros": False}
+
+
+def _front(axis, x, at):
+    return to_axis(axis.size, x, None, 0) if at is None else move_axis(x, at, 0)
+
+
+def _back(axis, ct, at, want):
+    """A cotangent where its operand's axis is; summed over the axis for an operand all examples share."""
+    if want is None:
+        return ct if at is None else reduce_sum(ct, (at,))
+    return to_axis(axis.size, ct, None, want) if at is None else move_axis(ct, at, want)
+
+
+def _present(cts):
+    assert all(c is not None for c in cts)
+    return list(cts)
+
+
+class CustomLinear(Primitive):
+    """The linear map known only by its transpose, `bwd`; operands are `num_res` residuals, then tangents."""
+
+    multiple_results = True
+
+    def abstract(self, *avals, out_avals, **_):
+        return list(out_avals)
+
+    def transpose(self, cts, *args, bwd, num_res, out_avals, **_):
+        residuals = args[:num_res]
+        back = bwd(residuals, [instantiate(c, a) for c, a in zip(cts, out_avals)])
+        wanted = iter(back)
+        out = [None] * num_res
+        for a in args[num_res:]:
+            ct = next(wanted)
+            out.append(ct if type(a) is Linear else None)
+        return out
+
+    def run(self, args, params):
+        raise TypeError(f"forward-mode evaluation of the linearized custom_vjp function '{params['name']}' is not "
+                        "possible: only its transpose is known. Use vjp, or define the function with custom_jvp.")
+
+
+custom_vjp_call_p = CustomVJPCall("custom_vjp_call")
+custom_lin_p = CustomLinear("custom_lin")
+
+
+def linear_by_rule(fwd, bwd, name, primals, tangents):
+    """Run `fwd`, and record a linear map whose transpose is `bwd`."""
+    outs, residuals = fwd(*primals)
+    ts = [zeros(tangent_aval(p.aval)) if t is None else t for p, t in zip(primals, tangents)]
+    active = [is_differentiable(p.aval) for p in primals]
+
+    def bwd_active(res, cts):
+        return [c for c, a in zip(bwd(res, cts), active) if a]
+
+    avals = tuple([tangent_aval(o.aval) for o in outs])
+    if not any(t is not None for t in tangents):
+        return outs, [None] * len(outs)
+    out_ts = bind(custom_lin_p, [*residuals, *[t for t, a in zip(ts, active) if a]],
+                  {"num_res": len(residuals), "bwd": bwd_active, "out_avals": avals, "name": name})
+    return outs, [t if is_differentiable(o.aval) else None for t, o in zip(out_ts, outs)]
+
+
+def call_custom_vjp(function, fwd, bwd, args, name: str, debug) -> list:
+    """Call a flat function with a reverse rule of its own, in the trace its arguments are in."""
+    top = top_trace(args)
+    if top is None:
+        return function(*args)
+    if type(top) is LinearizeTrace:
+        primals, tangents = zip(*map(top.split, args)) if args else ((), ())
+        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents))
+        return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
+    closed, consts = stage_open(function, [a.aval for a in args], debug)
+    return bind(custom_vjp_call_p, [*consts, *args],
+                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts), "name": name})
