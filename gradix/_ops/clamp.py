@@ -10,12 +10,11 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, INEXACT, NUMERIC
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import add_any, broadcast_in_dim, broadcast_to, to_axis
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import gt, lt
 from gradix._ops.families import spread
-from gradix._ops.operands import operands, scalar_like
+from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import PLANS
 
@@ -38,6 +37,9 @@ class Clamp(Primitive):
         return make_aval(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
     def host(self, low, x, high):
+        if x.dtype.kind == "c":                     # by the real parts; the lower bound wins ties, the upper does not
+            x = np.where(low.real >= x.real, low, x)
+            return np.where(x.real <= high.real, x, high)
         return np.minimum(np.maximum(x, low), high)
 
     def jvp(self, primals, tangents):
@@ -66,10 +68,12 @@ class Clamp(Primitive):
         return bind(self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}), axis
 
     def lower(self, em, out, low, x, high):
-        if out.dtype.kind == "c" or out.dtype == bool:
-            low, high = spread(em, out.shape, (low, high))
-            return min_p.lower(em, out, max_p.lower(em, out, x, low), high)
-        return em.op("clamp", out, low, x, high)
+        if out.dtype.kind != "c":
+            return em.op("clamp", out, low, x, high)
+        low, high = spread(em, out.shape, (low, high))
+        part = make_aval(out.shape, dtypes.real_dtype(out.dtype))
+        x = em.select(em.compare(em.op("real", part, low), em.op("real", part, x), "GE"), low, x)
+        return em.select(em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high)
 
 
 def _bound(size, bound, a, x, axis):
@@ -97,4 +101,4 @@ def clamp(min, x, max):
         >>> lax.clamp(0.0, 1.5, 1.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    return bind(clamp_p, operands("clamp", min, x, max), {})
+    return bind(clamp_p, arrays("clamp", min, x, max), {})

@@ -14,7 +14,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import transpose as permute
 from gradix._ops.families import Elementwise, NonDifferentiable, Structural
-from gradix._ops.operands import as_operand, operands
+from gradix._ops.operands import arrays, as_operand
 from gradix._ops.shape import PLANS
 
 
@@ -181,8 +181,9 @@ class ReducePrecision(Elementwise):
         return [bind(self, (ct,), params)]
 
     def lower(self, em, out, x, *, exponent_bits, mantissa_bits):
-        return em.op("reduce_precision", out, x, attrs=f"exponent_bits = {exponent_bits} : i32, "
-                                                       f"mantissa_bits = {mantissa_bits} : i32")
+        y = em.op("reduce_precision", out, x, attrs=f"exponent_bits = {exponent_bits} : i32, "
+                                                    f"mantissa_bits = {mantissa_bits} : i32")
+        return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)      # else NaN would be infinite
 
 
 convert_element_type_p = ConvertElementType("convert_element_type")
@@ -246,7 +247,7 @@ def bitcast_convert_type(operand, new_dtype):
         >>> lax.bitcast_convert_type(1.0, "int32")
         Array(1065353216, dtype=int32)
     """
-    operand, = operands("bitcast_convert_type", operand)
+    operand, = arrays("bitcast_convert_type", operand)
     return bind(bitcast_convert_type_p, (operand,),
                 {"new_dtype": dtypes.requested_dtype(new_dtype, "bitcast_convert_type")})
 
@@ -259,7 +260,7 @@ def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
         >>> lax.reduce_precision(3.14159, 5, 3)
         Array(3.25, dtype=float32, weak_type=True)
     """
-    operand, = operands("reduce_precision", operand)
+    operand, = arrays("reduce_precision", operand)
     exponent_bits, mantissa_bits = index(exponent_bits), index(mantissa_bits)
     if exponent_bits < 1:
         raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")

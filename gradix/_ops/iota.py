@@ -17,7 +17,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, zeros
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.dimensions import canonical_shape, check_sizes
-from gradix._ops.operands import operands
+from gradix._ops.operands import arrays
 from gradix._ops.shape import PLANS
 
 
@@ -221,9 +221,4 @@ def optimization_barrier(operand, /):
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     leaves, treedef = tree_flatten(operand)
-    return tree_unflatten(treedef, bind(optimization_barrier_p, operands_of(leaves), {}))
-
-
-def operands_of(leaves):
-    """Each leaf as an array, by itself."""
-    return [operands("optimization_barrier", x)[0] for x in leaves]
+    return tree_unflatten(treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {}))

@@ -14,7 +14,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
 from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array
 from gradix._ops.families import Structural
-from gradix._ops.operands import operands as as_operands
+from gradix._ops.operands import arrays
 from gradix._ops.shape import PLANS, reshape
 from gradix._ops.slicing import slice_in_dim, slice_p
 
@@ -244,7 +244,7 @@ def concatenate(operands, dimension: int):
         >>> lax.concatenate([lax.iota("int32", 2), lax.iota("int32", 1)], 0)
         Array([0, 1, 0], dtype=int32)
     """
-    xs = unstack(operands, 0) if isinstance(operands, Array) else as_operands("concatenate", *operands)
+    xs = unstack(operands, 0) if isinstance(operands, Array) else arrays("concatenate", *operands)
     if not len(xs):
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     dimension = index(dimension)
@@ -261,14 +261,14 @@ def split(operand, sizes, axis: int = 0):
         >>> lax.split(lax.iota("int32", 3), (1, 2))
         [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    operand, = as_operands("split", operand)
+    operand, = arrays("split", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     return bind(split_p, (operand,), {"sizes": canonical_shape(sizes, "sizes"), "axis": axis})
 
 
 def stack(xs, axis: int = 0):
     """Arrays of one shape and dtype along a new axis."""
-    xs = as_operands("stack", *xs)
+    xs = arrays("stack", *xs)
     if not xs:
         raise ValueError("Need at least one array to stack.")
     return bind(stack_p, xs, {"axis": canonical_axis(axis, xs[0].aval.ndim + 1)})
@@ -276,7 +276,7 @@ def stack(xs, axis: int = 0):
 
 def unstack(x, axis: int = 0):
     """The parts of an array along `axis`, as a list."""
-    x, = as_operands("unstack", x)
+    x, = arrays("unstack", x)
     return bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)})
 
 
@@ -288,5 +288,5 @@ def tile(operand, reps):
         >>> lax.tile(lax.iota("int32", 2), (2,))
         Array([0, 1, 0, 1], dtype=int32)
     """
-    operand, = as_operands("tile", operand)
+    operand, = arrays("tile", operand)
     return bind(tile_p, (operand,), {"reps": canonical_shape(reps, "reps")})

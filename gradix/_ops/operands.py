@@ -24,6 +24,14 @@ def operands(name: str, *xs):
     return tuple([x if isinstance(x, Array) else _beside(name, x, dtype) for x in xs])
 
 
+def arrays(name: str, *xs):
+    """The operands as arrays, each by itself: structural operations promote nothing."""
+    for x in xs:
+        if not isinstance(x, Array):
+            return tuple([x if isinstance(x, Array) else as_operand(name, x) for x in xs])
+    return xs
+
+
 def _all_python(name, xs):
     kinds = [as_operand(name, x) for x in xs]
     widest = max(kinds, key=lambda a: "biufc".index(a.dtype.kind)).dtype

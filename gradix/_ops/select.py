@@ -11,7 +11,7 @@ from gradix._core.dtypes import BOOL, INTEGER
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
-from gradix._ops.operands import operands
+from gradix._ops.operands import arrays
 from gradix._ops.shape import PLANS
 
 
@@ -130,8 +130,8 @@ def select_n(which, *cases):
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
-    which, = operands("select_n", which)
-    cases = operands("select_n", *cases)
+    which, = arrays("select_n", which)
+    cases = arrays("select_n", *cases)
     shape = cases[0].aval.shape
     if any([c.aval.shape != shape for c in cases]):
         raise TypeError(f"select cases must have the same shapes, got {sorted({c.aval.shape for c in cases})}. "

@@ -13,7 +13,7 @@ from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose_p
 from gradix._ops.basis import transpose as permute
 from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array
 from gradix._ops.families import Structural
-from gradix._ops.operands import operands
+from gradix._ops.operands import arrays
 
 PLANS = 4096            # how many result types and plans each memoised rule keeps
 
@@ -134,7 +134,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         Array([[0, 1],
                [2, 3]], dtype=int32)
     """
-    operand, = operands("reshape", operand)
+    operand, = arrays("reshape", operand)
     new_sizes = canonical_shape(new_sizes, "new_sizes")
     aval = operand.aval
     if dimensions is not None:
@@ -154,7 +154,7 @@ def squeeze(array, dimensions):
         >>> lax.squeeze(lax.full((1, 2), 3), (0,))
         Array([3, 3], dtype=int32, weak_type=True)
     """
-    array, = operands("squeeze", array)
+    array, = arrays("squeeze", array)
     ndim = array.aval.ndim
     dims = tuple([canonical_axis(d, ndim) for d in dimensions])
     if len(set(dims)) != len(dims):
@@ -170,7 +170,7 @@ def expand_dims(array, dimensions):
         >>> lax.expand_dims(lax.iota("int32", 2), (0,))
         Array([[0, 1]], dtype=int32)
     """
-    array, = operands("expand_dims", array)
+    array, = arrays("expand_dims", array)
     if not len(dimensions):
         return array
     shape = array.aval.shape
@@ -192,7 +192,7 @@ def rev(operand, dimensions):
         >>> lax.rev(lax.iota("int32", 3), (0,))
         Array([2, 1, 0], dtype=int32)
     """
-    operand, = operands("rev", operand)
+    operand, = arrays("rev", operand)
     dimensions = canonical_shape(dimensions, "dimensions")
     return bind(rev_p, (operand,), {"dimensions": dimensions}) if dimensions else operand
 
@@ -205,7 +205,7 @@ def transpose(operand, permutation):
         >>> lax.transpose(lax.full((2, 3), 1.0), (1, 0)).shape
         (3, 2)
     """
-    operand, = operands("transpose", operand)
+    operand, = arrays("transpose", operand)
     permutation = tuple([index(i) for i in permutation])
     if permutation == tuple(range(operand.aval.ndim)):
         return operand
@@ -221,12 +221,15 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         Array([[0, 0, 0],
                [1, 1, 1]], dtype=int32)
     """
-    operand, = operands("broadcast_in_dim", operand)
+    operand, = arrays("broadcast_in_dim", operand)
     shape = canonical_shape(shape)
     check_sizes("broadcast_in_dim", shape)
     dims = tuple([index(d) for d in broadcast_dimensions])
-    if len(dims) == len(shape) and operand.aval.shape == shape:
+    if len(dims) == len(shape) and operand.aval.shape == shape and dims == tuple(range(len(shape))):
         return operand
+    if len(dims) == operand.aval.ndim and len(set(dims)) == len(dims) and list(dims) != sorted(dims):
+        operand = permute(operand, inverse(tuple([sorted(dims).index(d) for d in dims])))
+        dims = tuple(sorted(dims))
     return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
 
 
@@ -238,7 +241,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
         >>> lax.broadcast(1.0, (2,))
         Array([1., 1.], dtype=float32, weak_type=True)
     """
-    operand, = operands("broadcast", operand)
+    operand, = arrays("broadcast", operand)
     sizes = canonical_shape(sizes, "sizes")
     if not sizes:
         return operand
@@ -254,7 +257,7 @@ def broadcast_to_rank(x, rank: int):
         >>> lax.broadcast_to_rank(lax.iota("int32", 3), 2).shape
         (1, 3)
     """
-    x, = operands("broadcast_to_rank", x)
+    x, = arrays("broadcast_to_rank", x)
     missing = rank - x.aval.ndim
     return broadcast(x, (1,) * missing) if missing > 0 else x
 
@@ -288,7 +291,7 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
         >>> lax.collapse(lax.full((2, 3, 4), 0.0), 1).shape
         (2, 12)
     """
-    operand, = operands("collapse", operand)
+    operand, = arrays("collapse", operand)
     shape = operand.aval.shape
     lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if hi < lo:

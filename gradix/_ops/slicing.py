@@ -13,7 +13,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
 from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array
 from gradix._ops.families import Structural
-from gradix._ops.operands import operands, scalar_like
+from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import PLANS, squeeze
 
@@ -180,7 +180,7 @@ def slice(operand, start_indices, limit_indices, strides=None):
         >>> lax.slice(lax.iota("int32", 6), (1,), (6,), (2,))
         Array([1, 3, 5], dtype=int32)
     """
-    operand, = operands("slice", operand)
+    operand, = arrays("slice", operand)
     params = {"start_indices": canonical_shape(start_indices, "start_indices"),
               "limit_indices": canonical_shape(limit_indices, "limit_indices"),
               "strides": None if strides is None else canonical_shape(strides, "strides")}
@@ -195,7 +195,7 @@ def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stri
         >>> lax.slice_in_dim(lax.iota("int32", 6), -2, None)
         Array([4, 5], dtype=int32)
     """
-    operand, = operands("slice_in_dim", operand)
+    operand, = arrays("slice_in_dim", operand)
     shape = operand.aval.shape
     axis = canonical_axis(axis, len(shape))
     n = shape[axis]
@@ -221,7 +221,7 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
         >>> lax.index_in_dim(lax.iota("int32", 6), -1, keepdims=False)
         Array(5, dtype=int32)
     """
-    operand, = operands("index_in_dim", operand)
+    operand, = arrays("index_in_dim", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     n = operand.aval.shape[axis]
     i = _from_end(index if type(index) is int else index.__index__(), n)
@@ -244,7 +244,7 @@ def pad(operand, padding_value, padding_config):
         >>> lax.pad(lax.iota("int32", 3), 9, [(1, -1, 1)])
         Array([9, 0, 9, 1, 9], dtype=int32)
     """
-    operand, padding_value = operands("pad", operand, padding_value)
+    operand, padding_value = arrays("pad", operand, padding_value)
     config = tuple([canonical_shape(c, "padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
         raise ValueError(f"padding_config must hold (low, high, interior) for each axis, got {config}")
