@@ -44,7 +44,7 @@ def test_digits_are_read(tmp_path):
     out = run(ROOT / "examples/digits.py", "--quick", "--out", tmp_path / "read.png", folder=tmp_path)
     assert out.count("of the test digits") == 3
     assert (tmp_path / "read.png").read_bytes().startswith(b"\x89PNG")
-    suggested = [line.split(":") for line in out.splitlines() if line.startswith("  line ")]
+    suggested = [line.split(":", 1) for line in out.splitlines() if line.startswith("  line ")]
     source = (ROOT / "examples/digits.py").read_text(encoding="utf-8").splitlines()
     assert len(suggested) == 3
     for place, change in suggested:
