@@ -1,0 +1,118 @@
+"""`remat_p`: a call whose intermediate values are computed again for the backward pass instead of being kept."""
+from __future__ import annotations
+
+from gradix._control.call import Call, jit_p
+from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.trace import bind
+from gradix._ops.basis import instantiate
+from gradix._transforms.jvp import JVPTrace, JVPTracer, jvp, jvp_jaxpr
+from gradix._transforms.staging import eval_closed, stage
+
+
+class Remat(Call):
+    """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
+
+    def abstract(self, *avals, jaxpr, **_):
+        return jaxpr.out_avals
+
+    def run(self, args, params):
+        return eval_closed(params["jaxpr"], *args)
+
+    def linearize(self, primals, tangents, *, jaxpr, policy, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        outs, saved = _run_saving(jaxpr, policy, primals)
+        program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])
+        if not any(out_nonzero):
+            return outs, [None] * len(outs)
+        params = {**params, "jaxpr": program, "policy": policy, "differentiated": True}
+        given = iter(bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params))
+        return outs, [next(given) if nz else None for nz in out_nonzero]
+
+    def transpose(self, cts, *args, **params):
+        return super().transpose(cts, *args, **{**params, "differentiated": True})
+
+    def jvp(self, primals, tangents, *, jaxpr, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        outs = bind(self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params})
+        n = len(jaxpr.out_avals)
+        given = iter(outs[n:])
+        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
+
+    def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
+        if differentiated and prevent_cse and args:        # keeps XLA from merging this with the forward pass
+            args = em.ops("optimization_barrier", [a.aval for a in args], *args)
+        return em.inline(jaxpr.jaxpr, jaxpr.consts, args)
+
+    def show(self, params):
+        return {k: params[k] for k in ("differentiated", "jaxpr", "policy", "prevent_cse")}
+
+
+remat_p = Remat("remat2")
+
+
+def _run_saving(closed: ClosedJaxpr, policy, args):
+    """Results, and the values inside that the policy keeps."""
+    if policy is None:
+        return eval_closed(closed, *args), []
+    saved: list = []
+
+    def keep(outs):
+        saved.extend(outs)
+        return outs
+
+    return _eval(closed, policy, args, keep), saved
+
+
+def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
+    """Run a program, calls inlined; `keep(outs)` sees the results of equations the policy keeps, and replaces them."""
+    jaxpr = closed.jaxpr
+    env = dict(zip(jaxpr.constvars, closed.consts))
+    env.update(zip(jaxpr.invars, args))
+    for eqn in jaxpr.eqns:
+        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        if eqn.primitive is jit_p:
+            env.update(zip(eqn.outvars, _eval(eqn.params["jaxpr"], policy, ins, keep)))
+            continue
+        out = bind(eqn.primitive, ins, eqn.params)
+        outs = out if eqn.primitive.multiple_results else [out]
+        if policy is not None and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+            outs = keep(outs)
+        env.update(zip(eqn.outvars, outs))
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) -> tuple[ClosedJaxpr, tuple]:
+    """The program from primals, kept values and the tangents marked `nonzero` to tangents, and which those are.
+
+    It computes again what was not kept.
+    """
+    key = ("tangent_program", nonzero, policy)
+    found = closed.memo.get(key)
+    if found is not None:
+        return found
+    n, n_saved, out_nonzero = len(nonzero), len(saved_avals), []
+
+    def function(*args):
+        primals, kept, given = args[:n], iter(args[n:n + n_saved]), iter(args[n + n_saved:])
+        tangents = [next(given) if nz else None for nz in nonzero]
+        trace = JVPTrace()
+
+        def keep(outs):
+            return [_with_primal(trace, o, next(kept)) for o in outs]
+
+        ys, ts = jvp(lambda *xs: _eval(closed, policy, xs, keep), primals, tangents, trace)
+        out_nonzero[:] = [t is not None for t in ts]
+        return [instantiate(t, y.aval) for y, t in zip(ys, ts) if t is not None]
+
+    avals = closed.in_avals
+    jaxpr, consts = stage(function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
+                          closed.jaxpr.debug_info)
+    found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(out_nonzero)
+    return found
+
+
+def _with_primal(trace, value, primal):
+    """A value whose primal is known already; the code that computed it again is then dead."""
+    _, tangent = trace.split(value)
+    return primal if tangent is None else JVPTracer(trace, primal, tangent)

@@ -1,0 +1,291 @@
+"""Communication over named axes: sums, extremes, gathers, permutations, and the index along the axis."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix._core.array import as_array
+from gradix._core.aval import make_aval
+from gradix._core.effects import NamedAxisEffect
+from gradix._core.primitive import Primitive
+from gradix._core.trace import axis_size_of, bind
+from gradix._ops.arithmetic import div, mul
+from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
+from gradix._ops.comparison import eq
+from gradix._ops.convert import convert_element_type
+from gradix._ops.gather import index_take
+from gradix._ops.iota import iota, zeros_like_array
+from gradix._ops.operands import scalar_like
+from gradix._ops.reductions import reduce_max, reduce_min
+from gradix._ops.select import select_n
+from gradix._ops.shape import reshape
+
+_I32 = np.dtype("int32")
+
+
+class Collective(Primitive):
+    """Communicates over the axes named in parameter `axes` (strings bound by vmap; ints are positional)."""
+
+    effectful = True
+    named = True
+
+    def names(self, params):
+        return tuple([a for a in params["axes"] if not isinstance(a, int)])
+
+    def effects(self, params):
+        return frozenset(map(NamedAxisEffect, self.names(params)))
+
+    def lower(self, em, out, *args, axes, **_):
+        raise NameError(f"unbound axis name: {axes[0]}. {self.name} runs inside vmap(..., axis_name={axes[0]!r}).")
+
+    def show(self, params):
+        return {**{k: v for k, v in params.items() if k != "axes"}, "axis_name": params["axes"]}
+
+    def batch(self, axis, args, in_axes, *, axes, **params):
+        if axis.name is None or axis.name not in axes:
+            return self.batch_other(axis, args, in_axes, axes=axes, **params)
+        if len(axes) > 1 and not self.joins:
+            raise NotImplementedError(f"{self.name} over several named axes {axes} at once. Apply it over one after another.")
+        rest = tuple([a for a in axes if a != axis.name])
+        return self.batch_own(axis, args, in_axes, rest, **params)
+
+    joins = False
+
+    def batch_other(self, axis, args, in_axes, **params):
+        """Another axis is being mapped: keep it in front."""
+        (x,), (a,) = args, in_axes
+        return bind(self, (move_axis(x, a, 0),), self.shifted(params)), 0
+
+    def shifted(self, params) -> dict:
+        """The parameters when the operand gains a leading axis."""
+        return params
+
+    def batch_own(self, axis, args, in_axes, rest, **params):
+        raise NotImplementedError
+
+
+class Reduction(Collective):
+    """psum, pmax, pmin: `combine(x, axes)` reduces over positional axes."""
+
+    joins = True
+
+    def __init__(self, name, combine, repeated):
+        super().__init__(name)
+        self.combine, self.repeated = combine, repeated
+
+    def abstract(self, x, *, axes, axis_index_groups=None):
+        kept = [n for i, n in enumerate(x.shape) if i not in axes]
+        return make_aval(tuple(kept), x.dtype, x.weak_type)
+
+    def jvp(self, primals, tangents, **params):
+        if self is psum_p:
+            return bind(self, primals, params), bind(self, tuple(tangents), params)
+        x, = primals
+        y = bind(self, primals, params)
+        return y, self.winners(x, tangents[0], y, params)
+
+    def winners(self, x, t, y, params):
+        """The mean tangent of the examples that attain the extreme."""
+        from_equal = convert_element_type(eq(x, y), t.aval.dtype)
+        total = bind(psum_p, (mul(t, from_equal),), params)
+        return div(total, bind(psum_p, (from_equal,), params))
+
+    def transpose(self, ct, x, **params):
+        return [bind(psum_p, (ct,), params)]
+
+    def batch_own(self, axis, args, in_axes, rest, axis_index_groups=None):
+        (x,), (a,) = args, in_axes
+        if axis_index_groups is not None:
+            return self._in_groups(axis, x, a, rest, axis_index_groups)
+        if a is None:
+            out = self.repeated(x, axis.size)
+        else:
+            out = self.combine(x, (a,))
+        return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, None
+
+    def _in_groups(self, axis, x, a, rest, groups):
+        x = to_axis(axis.size, x, a, 0)
+        order = np.array(groups)
+        groups_first = reshape(take(x, order.reshape(-1)), (*order.shape, *x.aval.shape[1:]))
+        total = self.combine(groups_first, (1,))
+        spread = broadcast_in_dim(total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,)))
+        flat = reshape(spread, x.aval.shape)
+        out = take(flat, np.argsort(order.reshape(-1)))
+        return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, 0
+
+    def show(self, params):
+        return {"axes": params["axes"], "axis_index_groups": params["axis_index_groups"]}
+
+
+class Move(Collective):
+    """Linear collectives of one operand; the adjoint is another of them."""
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), bind(self, tuple(tangents), params)
+
+
+class AllGather(Move):
+    def abstract(self, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+        shape = list(x.shape)
+        if tiled:
+            shape[all_gather_dimension] *= axis_size
+        else:
+            shape.insert(all_gather_dimension, axis_size)
+        return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+        return [bind(reduce_scatter_p, (ct,), {"axes": axes, "scatter_dimension": all_gather_dimension,
+                                               "axis_size": axis_size, "tiled": tiled,
+                                               "axis_index_groups": axis_index_groups})]
+
+    def shifted(self, params):
+        return {**params, "all_gather_dimension": params["all_gather_dimension"] + 1}
+
+    def batch_own(self, axis, args, in_axes, rest, *, all_gather_dimension, axis_size, tiled, axis_index_groups):
+        (x,), (a,) = args, in_axes
+        groups, out_axis = axis_index_groups, None
+        if groups is not None:
+            x, out_axis = _grouped(axis, x, a, groups), 0
+            place = all_gather_dimension + 1
+            out = move_axis(x, 1, place)
+        else:
+            place = all_gather_dimension
+            out = to_axis(axis.size, x, a, place)
+        if tiled:
+            shape = out.aval.shape
+            out = reshape(out, (*shape[:place], axis_size * shape[place + 1], *shape[place + 2:]))
+        return out, out_axis
+
+
+def _grouped(axis, x, a, groups):
+    """For each example, the values of its group: shape (size, group size, ...)."""
+    x = to_axis(axis.size, x, a, 0)
+    members = {i: list(g) for g in groups for i in g}
+    table = np.array([members[i] for i in range(axis.size)])
+    return reshape(take(x, table.reshape(-1)), (*table.shape, *x.aval.shape[1:]))
+
+
+class ReduceScatter(Move):
+    def abstract(self, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
+        shape, n = list(x.shape), x.shape[scatter_dimension]
+        if tiled:
+            if n % axis_size:
+                raise ValueError(f"psum_scatter: dimension {scatter_dimension} of size {n} does not divide into "
+                                 f"{axis_size} equal parts. Pad it.")
+            shape[scatter_dimension] = n // axis_size
+        else:
+            if n != axis_size:
+                raise ValueError(f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, got "
+                                 f"{n}. Use tiled=True to split it in equal parts.")
+            del shape[scatter_dimension]
+        return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+    def transpose(self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
+        return [bind(all_gather_p, (ct,), {"axes": axes, "all_gather_dimension": scatter_dimension, "axis_size": axis_size,
+                                           "tiled": tiled, "axis_index_groups": axis_index_groups})]
+
+    def shifted(self, params):
+        return {**params, "scatter_dimension": params["scatter_dimension"] + 1}
+
+    def batch_own(self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups):
+        (x,), (a,) = args, in_axes
+        if axis_index_groups is not None:
+            raise NotImplementedError("psum_scatter with axis_index_groups under vmap. Map over two nested axes instead.")
+        total = reduce_sum(to_axis(axis.size, x, a, 0), (0,))
+        if tiled:
+            shape = total.aval.shape
+            total = reshape(total, (*shape[:scatter_dimension], axis_size, shape[scatter_dimension] // axis_size,
+                                    *shape[scatter_dimension + 1:]))
+        return total, scatter_dimension
+
+
+class AllToAll(Move):
+    """The operand's `split_axis` is dealt out to the members; what they send is stacked at `concat_axis`."""
+
+    def abstract(self, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
+        shape = list(x.shape)
+        if shape[split_axis] != axis_size:
+            raise ValueError(f"all_to_all: axis {split_axis} must have the size {axis_size} of the named axis, got "
+                             f"{shape[split_axis]}. Use tiled=True to split it in equal parts.")
+        del shape[split_axis]
+        shape.insert(concat_axis, axis_size)
+        return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+    def transpose(self, ct, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
+        return [bind(self, (ct,), {"axes": axes, "split_axis": concat_axis, "concat_axis": split_axis,
+                                   "axis_size": axis_size, "axis_index_groups": axis_index_groups})]
+
+    def shifted(self, params):
+        return {**params, "split_axis": params["split_axis"] + 1, "concat_axis": params["concat_axis"] + 1}
+
+    def batch_own(self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups):
+        (x,), (a,) = args, in_axes
+        if axis_index_groups is not None:
+            raise NotImplementedError("all_to_all with axis_index_groups under vmap. Map over two nested axes instead.")
+        x = to_axis(axis.size, x, a, 0)                     # sender first, receivers at split_axis + 1
+        receivers_first = move_axis(x, split_axis + 1, 0)   # (receiver, sender, ...)
+        return move_axis(receivers_first, 1, concat_axis + 1), 0
+
+
+class Permute(Move):
+    """Each pair (source, target) of `perm` sends; who receives nothing gets zeros."""
+
+    def abstract(self, x, *, axes, perm):
+        return x
+
+    def transpose(self, ct, x, *, axes, perm):
+        return [bind(self, (ct,), {"axes": axes, "perm": tuple([(t, s) for s, t in perm])})]
+
+    def batch_own(self, axis, args, in_axes, rest, *, perm):
+        (x,), (a,) = args, in_axes
+        x = to_axis(axis.size, x, a, 0)
+        source = np.zeros(axis.size, np.int32)
+        has = np.zeros(axis.size, bool)
+        for s, t in perm:
+            source[t], has[t] = s, True
+        out = take(x, source)
+        if has.all():
+            return out, 0
+        mask = broadcast_in_dim(as_array(has), out.aval.shape, (0,))
+        return select_n(mask, zeros_like_array(out), out), 0
+
+
+class AxisIndex(Collective):
+    def abstract(self, *, axes):
+        return make_aval((), _I32, False)
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, (), params), None
+
+    def batch(self, axis, args, in_axes, *, axes):
+        return iota(_I32, axis.size), 0
+
+    def show(self, params):
+        return {"axis_name": params["axes"][0]}
+
+
+def take(x, indices):
+    """The rows of `x` at these indices, known to be within bounds."""
+    return index_take(x, (as_array(np.asarray(indices, np.int32)),), (0,))
+
+
+def _times(x, n):
+    return mul(x, scalar_like(x, n))
+
+
+psum_p = Reduction("psum", reduce_sum, _times)
+pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x)
+pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x)
+all_gather_p, reduce_scatter_p = AllGather("all_gather"), ReduceScatter("reduce_scatter")
+all_to_all_p, ppermute_p, axis_index_p = AllToAll("all_to_all"), Permute("ppermute"), AxisIndex("axis_index")
+
+
+def names_of(axis_name) -> tuple:
+    """An axis name, or a tuple of them, as a tuple."""
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def size_of(axis_name) -> int:
+    """The number of members along one or more named axes."""
+    return prod([axis_size_of(n) for n in names_of(axis_name)])
