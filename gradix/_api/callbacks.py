@@ -1,0 +1,192 @@
+"""Calling Python from traced code: pure_callback, io_callback, debug.callback, debug.print."""
+from __future__ import annotations
+
+import string
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._api.arguments import name_of
+from gradix._api.autodiff import arrays
+from gradix._base.tree import equality_errors, flatten
+from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
+from gradix._core import dtypes
+from gradix._core.array import as_array, wrap_host
+from gradix._core.aval import make_aval
+from gradix._core.trace import bind
+
+_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def _flat_callback(callback, tree, out_tree, result_avals):
+    """The callback on NumPy arrays in lists; the user's function sees arrays of ours in its own structure."""
+    def call(*values):
+        args, kwargs = tree.unflatten([wrap_host(np.asarray(v)) for v in values])
+        outs = callback(*args, **kwargs)
+        if out_tree is None:
+            return []
+        leaves, got = flatten(outs)
+        if got != out_tree:
+            told = "\n".join(map(str, equality_errors(out_tree.unflatten(result_avals), outs)))
+            raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes has "
+                            f"{out_tree}.\n{told}")
+        return leaves
+
+    call.__name__ = name_of(callback)
+    return call
+
+
+def _result_avals(result_shape_dtypes):
+    leaves, tree = flatten(result_shape_dtypes)
+    avals = []
+    for x in leaves:
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            x = as_array(x)
+        avals.append(make_aval(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), False))
+    return tuple(avals), tree
+
+
+def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
+    if not callable(callback):
+        raise TypeError(f"{prim.name} expects a function as its first argument, got {callback!r}.")
+    leaves, tree = flatten((args, kwargs))
+    leaves = arrays(prim.name, leaves, tree, "argument ")
+    avals, out_tree = _result_avals(result_shape_dtypes)
+    outs = bind(prim, leaves, {"callback": _flat_callback(callback, tree, out_tree, avals), "result_avals": avals, **params})
+    return out_tree.unflatten(outs)
+
+
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None,
+                  vmap_method: str | None = None, **kwargs: Any):
+    """Call a Python function without side effects from traced or compiled code.
+
+    The call may be dropped if its result is not used, or repeated.
+
+    Args:
+        callback: takes `args` and `kwargs`, and returns arrays in the structure of `result_shape_dtypes`.
+        result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
+        vmap_method: how `vmap` calls it: "sequential", once per example; "expand_dims" or "broadcast_all", once, with
+            a leading axis of size 1 or of full size on what is not mapped.
+
+    Raises:
+        ValueError: it is differentiated, or a result has another shape than declared.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> f = gradix.jit(lambda x: gradix.pure_callback(np.sin, gradix.ShapeDtypeStruct((), "float32"), x))
+        >>> f(0.0)
+        Array(0., dtype=float32)
+    """
+    if vmap_method not in _METHODS:
+        raise ValueError(f"vmap_method must be one of {_METHODS}, got {vmap_method!r}.")
+    method = "sequential" if vmap_method == "sequential_unrolled" else vmap_method
+    return _call(pure_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, vmap_method=method)
+
+
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None, ordered: bool = False,
+                **kwargs: Any):
+    """Call a Python function that may have side effects; it is called exactly as often as the program says.
+
+    Args:
+        ordered: keep the order of all ordered callbacks of the program.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import io_callback
+        >>> seen = []
+        >>> f = gradix.jit(lambda x: io_callback(lambda v: seen.append(float(v)), None, x))
+        >>> f(1.5)
+        >>> seen
+        [1.5]
+    """
+    return _call(io_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, ordered=ordered)
+
+
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False,
+                   **kwargs: Any) -> None:
+    """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
+
+    Args:
+        ordered: keep the order of all ordered callbacks of the program.
+
+    Example:
+        >>> import gradix
+        >>> gradix.jit(lambda x: gradix.debug.callback(print, x))(3)
+        3
+    """
+    if not callable(callback):
+        raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
+    leaves, tree = flatten((args, kwargs))
+    is_array = [_is_array(x) for x in leaves]
+    values = [as_array(x) for x, a in zip(leaves, is_array) if a]
+
+    def call(*arrays_):
+        given = iter(arrays_)
+        full = [wrap_host(np.asarray(next(given))) if a else x for x, a in zip(leaves, is_array)]
+        positional, named = tree.unflatten(full)
+        callback(*positional, **named)
+        return []
+
+    call.__name__ = name_of(callback)
+    bind(debug_callback_p, values, {"callback": call, "result_avals": (), "ordered": ordered})
+
+
+def _is_array(x) -> bool:
+    try:
+        as_array(x)
+    except (TypeError, OverflowError):
+        return False
+    return True
+
+
+class _Formatter(string.Formatter):
+    """Notes which arguments a format string does not use."""
+
+    def check_unused_args(self, used_args, args, kwargs):
+        unused = [i for i in range(len(args)) if i not in used_args] + [k for k in kwargs if k not in used_args]
+        if unused:
+            raise ValueError(f"Unused arguments to debug.print: {unused}. Name each in the format string, as {{}} or "
+                             "{name}; to use an f-string, pass the value as an argument instead.")
+
+
+_formatter = _Formatter()
+
+
+def debug_print(fmt: str, *args, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
+                **kwargs) -> None:
+    """Print run-time values from traced or compiled code.
+
+    Args:
+        fmt: a format string for `str.format`, not an f-string, which would print tracers.
+        ordered: keep the order of all ordered prints of the program.
+
+    Raises:
+        ValueError: an argument is not used in `fmt`.
+
+    Example:
+        >>> import gradix
+        >>> gradix.jit(lambda x: gradix.debug.print("x = {}", x))(3)
+        x = 3
+    """
+    if not isinstance(fmt, str):
+        raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
+    if not skip_format_check:
+        _formatter.vformat(fmt, [_Any()] * len(args), {k: _Any() for k in kwargs})
+
+    def show(*values, **named):
+        print(fmt.format(*values, **named))
+
+    debug_callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
+
+
+class _Any:
+    """Accepts any format specification."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+    def __getattr__(self, name: str):
+        return self
+
+    def __getitem__(self, key):
+        return self
