@@ -1,0 +1,1 @@
+"""Generated cases whose answers were recorded from JAX, and compared with them."""

@@ -1,0 +1,36 @@
+"""Gradix against the recorded answers of JAX: values, dtypes, weak types, shapes, and errors raised or not."""
+
+import pytest
+
+from tests.parity.cases import GROUPS, chunk_cases, chunks, group_cases, run_case
+from tests.parity.namespace import target
+from tests.parity.outcome import difference
+from tests.parity.record import load
+
+
+@pytest.fixture(scope="module")
+def ns():
+    return target()
+
+
+@pytest.mark.parametrize("group,number", chunks(), ids=lambda part: str(part))
+def test_same_as_recorded(ns, group, number):
+    answers, failures = load(group), []
+    cases = chunk_cases(group, number)
+    for case in cases:
+        reason = difference(run_case(group, case, ns), answers[case.id], case)
+        if reason:
+            failures.append(f"{case.id}\n    {reason}")
+    assert not failures, f"{len(failures)} of {len(cases)} cases differ\n" + "\n".join(failures)
+
+
+def test_there_are_thousands_of_cases(record_property):
+    counts = {group: len(group_cases(group)) for group in GROUPS}
+    record_property("cases", sum(counts.values()))
+    print(sum(counts.values()), "parity cases:", counts)
+    assert sum(counts.values()) >= 3000
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_answers_belong_to_the_cases(group):
+    assert set(load(group)) == {case.id for case in group_cases(group)}, "run: python -m tests.parity.record " + group
