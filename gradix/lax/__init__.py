@@ -1,0 +1,64 @@
+"""Operations on arrays as XLA has them, strict in dtypes and shapes; control flow; collectives."""
+# fmt: off
+from gradix._ops.arithmetic import (
+    abs, abs_p, add, add_p, ceil, ceil_p, div, div_p, floor, floor_p, integer_pow, integer_pow_p, max, max_p, min,
+    min_p, mul, mul_p, reciprocal, rem, rem_p, round, round_p, RoundingMethod, sign, sign_p, square, square_p, sub,
+    sub_p,
+)
+from gradix._ops.basis import add_any_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
+from gradix._ops.bitwise import (
+    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, not_p, or_p, population_count,
+    population_count_p, shift_left, shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p,
+    shift_right_logical, shift_right_logical_p, xor_p,
+)
+from gradix._ops.clamp import clamp, clamp_p
+from gradix._ops.comparison import (
+    eq, eq_p, eq_to_p, ge, ge_p, gt, gt_p, is_finite, is_finite_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne, ne_p,
+)
+from gradix._ops.convert import (
+    bitcast_convert_type, bitcast_convert_type_p, convert_element_type, convert_element_type_p, reduce_precision,
+    reduce_precision_p,
+)
+from gradix._ops.cumulative import (
+    cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod, cumprod_p, cumsum, cumsum_p,
+    recurrence_p,
+)
+from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p
+from gradix._ops.identity import name_p, stop_gradient_p
+from gradix._ops.iota import (
+    broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, optimization_barrier, optimization_barrier_p,
+)
+from gradix._ops.joining import (
+    concatenate, concatenate_p, split, split_p, stack, stack_p, tile, tile_p, unstack, unstack_p,
+)
+from gradix._ops.linear import complex, complex_p, conj, conj_p, imag, imag_p, neg, neg_p, real, real_p
+from gradix._ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from gradix._ops.random import (
+    random_bits_p, random_fold_in_p, random_seed_p, random_split_p, random_unwrap_p, random_wrap_p, threefry2x32_p,
+)
+from gradix._ops.reductions import (
+    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
+    reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
+)
+from gradix._ops.select import select, select_n, select_n_p
+from gradix._ops.shape import (
+    broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,
+    rev, rev_p, squeeze, squeeze_p, transpose,
+)
+from gradix._ops.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
+from gradix._ops.special import erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, nextafter, nextafter_p
+from gradix._ops.transcendental import (
+    cbrt, cbrt_p, exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p, log1p_p, log_p, logistic, logistic_p, pow,
+    pow_p, rsqrt, rsqrt_p, sqrt, sqrt_p, tanh, tanh_p,
+)
+from gradix._ops.trigonometric import (
+    acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos,
+    cos_p, cosh, cosh_p, sin, sin_p, sinh, sinh_p, tan, tan_p,
+)
+from gradix._control.call import jit_p
+from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
+from gradix._control.custom_jvp import custom_jvp_call_p
+from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
+from gradix._control.linear_solve import linear_solve_p
+from gradix._control.remat import remat_p
+from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
