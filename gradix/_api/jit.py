@@ -27,7 +27,7 @@ from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import program as _program
 from gradix._runtime import xla
 from gradix._runtime.program import Program
-from gradix._transforms.dce import dce_jaxpr
+from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
 
 _options = _config.state
@@ -45,10 +45,9 @@ class Traced:
 
     def compiled(self) -> Program:
         if self.program is None:
-            pruned, _ = dce_jaxpr(self.jaxpr.jaxpr, keep_inputs=True)
             donated = tuple([i + len(self.consts) for i in self.donated])
-            self.program = Program(ClosedJaxpr(pruned, self.jaxpr.consts), self.name, donated=donated,
-                                   keep_unused=self.keep_unused, compiler_options=self.options)
+            self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
+                                   compiler_options=self.options)
         return self.program
 
     def run(self, leaves):
@@ -282,8 +281,7 @@ def _run_call(args, params):
     closed = params["jaxpr"]
     found = closed.memo.get("program")
     if found is None:
-        pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
-        found = closed.memo["program"] = Program(ClosedJaxpr(pruned, closed.consts), params["name"])
+        found = closed.memo["program"] = Program(simplify(closed), params["name"])
     return found(list(args))
 
 

@@ -1,0 +1,56 @@
+"""Common subexpressions: equal equations are computed once."""
+from __future__ import annotations
+
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from gradix._transforms.dce import dce_jaxpr
+
+
+def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with each equation that repeats an earlier one replaced by its results.
+
+    Equations with effects, random state or unhashable parameters are kept as they are.
+    """
+    replaced: dict = {}
+    seen: dict = {}
+    eqns: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if replaced:
+            invars = [replaced.get(v, v) if type(v) is not Literal else v for v in eqn.invars]
+            if any(a is not b for a, b in zip(invars, eqn.invars)):
+                eqn = eqn.replace(invars=invars)
+        key = None if eqn.effects else _key(eqn)
+        found = seen.get(key) if key is not None else None
+        if found is None:
+            if key is not None:
+                seen[key] = eqn
+            eqns.append(eqn)
+        else:
+            replaced.update(zip(eqn.outvars, found.outvars))
+    if not replaced:
+        return jaxpr
+    outvars = [replaced.get(v, v) if type(v) is not Literal else v for v in jaxpr.outvars]
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, eqns, debug_info=jaxpr.debug_info)
+
+
+def _key(eqn: JaxprEqn):
+    """What decides an equation's results; None when that cannot be told."""
+    operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
+    try:
+        key = eqn.primitive, operands, tuple([(k, type(p), p) for k, p in eqn.params.items()])
+        hash(key)
+    except TypeError:
+        return None
+    return None if eqn.primitive.name == "optimization_barrier" else key
+
+
+def _literal(v: Literal):
+    """A literal's bits, which tell 0.0 from -0.0."""
+    val = v.val
+    return v.aval, val.host.tobytes() if isinstance(val, ArrayImpl) else repr(val)
+
+
+def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """What compilation does first: no dead code, nothing twice; inputs keep their places."""
+    pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
+    return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)
