@@ -1,9 +1,10 @@
 """Contractions: dot_general, and dot and batch_matmul made of it."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from operator import index
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

@@ -11,12 +11,12 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import broadcast_in_dim, drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
+from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import as_operand
-from gradix._ops.reduction_identities import all_bits, lowest, highest
+from gradix._ops.reduction_identities import all_bits, highest, lowest
 
 _TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
@@ -359,5 +359,5 @@ def _arg_reduce(prim, operand, axis, index_dtype):
 
 
 from gradix._ops.arithmetic import add, div, max_p, min_p, mul  # noqa: E402
-from gradix._ops.slicing import slice_in_dim  # noqa: E402
 from gradix._ops.shape import squeeze  # noqa: E402
+from gradix._ops.slicing import slice_in_dim  # noqa: E402
