@@ -107,6 +107,15 @@ class Elementwise(Primitive):
     def batch(self, size, args, axes, **params):
         if len(args) == 1:
             return bind(self, args, params), axes[0]
+        if len(args) == 2:                      # the common cases: one mapped axis in both, or beside a scalar
+            (x, y), (a, b) = args, axes
+            if a == b:
+                if x.aval.ndim == y.aval.ndim:
+                    return bind(self, args, params), a
+            elif b is None and not y.aval.ndim:
+                return bind(self, args, params), a
+            elif a is None and not x.aval.ndim:
+                return bind(self, args, params), b
         args, axis = align(args, axes)
         return bind(self, args, params), axis
 

@@ -82,7 +82,7 @@ def _wrap(result, aval) -> ArrayImpl:
 def _compiled(prim, args, params):
     avals = tuple([a.aval for a in args])
     try:
-        key = prim, avals, tuple(params.items())
+        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])     # True is not 1
         program = _programs.get(key)
     except TypeError as e:
         raise TypeError(f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "

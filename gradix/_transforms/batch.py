@@ -1,7 +1,7 @@
 """Batching: carry a mapped axis beside each value."""
 from __future__ import annotations
 
-from gradix._core.aval import make_aval
+from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.trace import Trace, Tracer, new_level
 from gradix._ops.basis import move_axis, to_axis
@@ -23,15 +23,28 @@ class AxisData:
         return hash((self.name, self.size))
 
 
+_EXAMPLES_LIMIT = 1 << 14
+_examples: dict[tuple, ShapedArray] = {}
+
+
+def example_aval(key):
+    """The type of one example of (aval, mapped axis)."""
+    a, axis = key
+    if len(_examples) >= _EXAMPLES_LIMIT:
+        _examples.clear()
+    found = _examples[key] = make_aval(a.shape[:axis] + a.shape[axis + 1:], a.dtype, a.weak_type)
+    return found
+
+
 class BatchTracer(Tracer):
     """A value and the position of its mapped axis."""
 
     __slots__ = ("val", "axis")
 
     def __init__(self, trace, val, axis):
-        a = val.aval
         self.trace, self.val, self.axis = trace, val, axis
-        self.aval = make_aval(a.shape[:axis] + a.shape[axis + 1:], a.dtype, a.weak_type)
+        key = val.aval, axis
+        self.aval = _examples.get(key) or example_aval(key)
 
     def _origin(self) -> str:
         return self.val._origin() if isinstance(self.val, Tracer) else ""
