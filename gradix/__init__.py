@@ -52,12 +52,23 @@ from gradix._api.autodiff import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from gradix._api.inspect import (
+    closure_convert as closure_convert,
+    ensure_compile_time_eval as ensure_compile_time_eval,
+    eval_shape as eval_shape,
+    make_jaxpr as make_jaxpr,
+    named_call as named_call,
+    named_scope as named_scope,
+    typeof as typeof,
+)
 from gradix._api.jit import jit as jit
+from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap
 
 from gradix import (
     dtypes as dtypes,
     errors as errors,
+    lax as lax,
     tree as tree,
     tree_util as tree_util,
 )

@@ -64,8 +64,7 @@ class JaxprEqn:
         return JaxprEqn(**new)
 
     def __repr__(self) -> str:
-        from_ = " ".join(map(repr, self.invars))
-        return f"{' '.join(map(repr, self.outvars))} = {self.primitive} {from_}"
+        return _printer[0](self)
 
 
 class DebugInfo:
@@ -100,8 +99,7 @@ class Jaxpr:
         return Jaxpr(**new)
 
     def pretty_print(self, **options) -> str:
-        from_printer = _printer[0]
-        return from_printer(self, **options)
+        return _printer[0](self, **options)
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -128,8 +126,11 @@ class ClosedJaxpr:
     def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
+    def pretty_print(self, **options) -> str:
+        return self.jaxpr.pretty_print(**options)
+
     def __str__(self) -> str:
-        return str(self.jaxpr)
+        return self.jaxpr.pretty_print()
 
     __repr__ = __str__
 

@@ -1,0 +1,283 @@
+"""Looking at functions without running them: make_jaxpr, eval_shape, closure_convert; names and constants in traces."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from typing import Any, Callable
+
+from gradix._api.arguments import as_numbers, check_callable, debug_info, name_of, place_of, signature
+from gradix._api.structs import aval_of, struct_of
+from gradix._base.tree import flatten, keystr, tree_flatten_with_path
+from gradix._core import pretty as _pretty      # installs what prints jaxprs
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import typeof as _typeof
+from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer, outside, state
+from gradix._ops.basis import is_differentiable
+from gradix._transforms.staging import eval_jaxpr, stage
+
+
+class _Traced:
+    """A traced function: its jaxpr, the values it captured, and the tree of its results."""
+
+    __slots__ = ("jaxpr", "consts", "out_tree")
+
+    def __init__(self, jaxpr, consts, out_tree):
+        self.jaxpr, self.consts, self.out_tree = jaxpr, consts, out_tree
+
+
+def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Traced:
+    """Trace `fun`; `statics` are values of positional arguments by number, left out of `args`."""
+    leaves, tree = flatten((args, kwargs))
+    avals = [_leaf_aval(fun, x, i, args, kwargs) for i, x in enumerate(leaves)]
+    out: dict[str, Any] = {}
+
+    def flat(*tracers):
+        given, named = tree.unflatten(tracers)
+        result = fun(*(_merged(given, statics) if statics else given), **named)
+        outs, out["tree"] = flatten(result)
+        return [x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)]
+
+    jaxpr, consts = stage(flat, avals, debug_info(fun, args, kwargs))
+    return _Traced(jaxpr, consts, out["tree"])
+
+
+def _merged(dynamic, statics: dict) -> list:
+    rest = iter(dynamic)
+    return [statics[i] if i in statics else next(rest) for i in range(len(dynamic) + len(statics))]
+
+
+def _leaf_aval(fun, x, index, args, kwargs):
+    if type(x) is ArrayImpl:
+        return x.aval
+    try:
+        return aval_of(x)
+    except (TypeError, OverflowError) as e:
+        names = debug_info(fun, args, kwargs).arg_names
+        raise TypeError(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is of "
+                        f"type {type(x)}. {e} A value the function only branches on goes in static_argnums.") from None
+
+
+def _result(fun, x, index, result) -> Array:
+    try:
+        return as_array(x)
+    except (TypeError, OverflowError) as e:
+        path = keystr(tree_flatten_with_path(result)[0][index][0])
+        raise TypeError(f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
+                        f"result{path} it returned {x!r} of type {type(x)}, which is not a valid JAX type. {e}") from None
+
+
+def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False) -> Callable:
+    """A function that returns the jaxpr of `fun` for the types of its arguments.
+
+    Args:
+        static_argnums: numbers of arguments that are Python values, not arrays.
+        axis_env: pairs (name, size) of named axes to consider bound.
+        return_shape: return the pair of the jaxpr and the tree of result types.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.make_jaxpr(lambda x: 2.0 * jnp.sin(x))(1.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul 2.0:f32[] b in (c,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}.")
+    numbers = as_numbers("static_argnums", static_argnums)
+    if numbers:
+        _check_numbers(fun, numbers)
+    env = list(axis_env or ())
+
+    @functools.wraps(fun)
+    def make_jaxpr_f(*args, **kwargs):
+        dynamic, statics = _separate(args, numbers) if numbers else (args, None)
+        with _bound_axes(env) if env else contextlib.nullcontext():
+            traced = _trace(fun, dynamic, kwargs, statics)
+        closed = ClosedJaxpr(_with_dropped(traced.jaxpr), traced.consts)
+        if not return_shape:
+            return closed
+        return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+
+    make_jaxpr_f.__name__ = make_jaxpr_f.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    make_jaxpr_f.__module__ = "gradix"
+    return make_jaxpr_f
+
+
+def _check_numbers(fun, numbers) -> None:
+    sig = signature(fun)
+    if sig is None or any(p.kind is p.VAR_POSITIONAL for p in sig.parameters.values()):
+        return
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in sig.parameters.values())
+    if any(not -count <= n < count for n in numbers):
+        raise ValueError(f"static_argnums={numbers}, but {name_of(fun)} only accepts {count} positional arguments.")
+
+
+def _separate(args, numbers) -> tuple[tuple, dict]:
+    count = len(args)
+    places = {n % count for n in numbers if -count <= n < count}
+    return tuple([a for i, a in enumerate(args) if i not in places]), {i: args[i] for i in places}
+
+
+class _Axis:
+    """A named axis bound from outside: it has a size, and takes no operations."""
+
+    __slots__ = ("size", "level")
+
+    def __init__(self, size):
+        self.size, self.level = size, -1
+
+
+@contextlib.contextmanager
+def _bound_axes(env):
+    saved = state.axes
+    state.axes = {**saved, **{name: _Axis(size) for name, size in env}}
+    try:
+        yield
+    finally:
+        state.axes = saved
+
+
+def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
+    """Results nobody reads as `DropVar`."""
+    used = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for eqn in jaxpr.eqns:
+        used.update([v for v in eqn.invars if type(v) is not Literal])
+    for eqn in jaxpr.eqns:
+        if not used.issuperset(eqn.outvars):
+            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+    return jaxpr
+
+
+def eval_shape(fun: Callable, *args, **kwargs):
+    """The types of the results of `fun(*args, **kwargs)`, found by tracing, without computing.
+
+    Args:
+        args, kwargs: arrays, or `ShapeDtypeStruct`s in their place.
+
+    Returns:
+        A tree of `ShapeDtypeStruct` like the function's result.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.eval_shape(lambda x: x @ x.T, gradix.ShapeDtypeStruct((2, 3), jnp.float32))
+        ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    check_callable("eval_shape", fun)
+    traced = _trace(fun, args, kwargs)
+    return traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars])
+
+
+def typeof(x):
+    """The type of an array: its shape, dtype and whether it is weakly typed.
+
+    Example:
+        >>> import gradix
+        >>> gradix.typeof(1.5)
+        ShapedArray(float32[], weak_type=True)
+    """
+    try:
+        return _typeof(x)
+    except TypeError as e:
+        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+
+
+def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
+    """`fun` as a function that takes the traced arrays it captured as extra arguments, and those arrays.
+
+    Only values that can be differentiated are taken out: the others stay inside.
+
+    Returns:
+        `(converted, captured)` with `converted(*args, *captured)` equal to `fun(*args)`.
+
+    Example:
+        >>> import gradix
+        >>> def line(w):
+        ...     g, captured = gradix.closure_convert(lambda x: w * x, 1.0)
+        ...     return g(2.0, *captured)
+        >>> gradix.grad(line)(3.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    check_callable("closure_convert", fun)
+    traced = _trace(fun, example_args, {})
+    in_tree = flatten(example_args)[1]
+    moved = [isinstance(c, Tracer) and is_differentiable(c.aval) for c in traced.consts]
+
+    def converted(*args):
+        count = len(args) - sum(moved)
+        leaves, tree = flatten(tuple(args[:count]))
+        if tree != in_tree:
+            raise TypeError(f"the function converted by closure_convert takes arguments of structure {in_tree} followed "
+                            f"by {sum(moved)} captured arrays; got {tree}.")
+        given = iter(args[count:])
+        consts = [next(given) if m else c for c, m in zip(traced.consts, moved)]
+        return traced.out_tree.unflatten(eval_jaxpr(traced.jaxpr, consts, *map(as_array, leaves)))
+
+    return converted, [c for c, m in zip(traced.consts, moved) if m]
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """`fun`, its operations grouped under `name` in the metadata of compiled programs."""
+    check_callable("named_call", fun)
+    scope = name or name_of(fun)
+
+    @functools.wraps(fun)
+    def named(*args, **kwargs):
+        with named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return named
+
+
+class named_scope(contextlib.ContextDecorator):
+    """Context manager and decorator: a name for the operations inside, for readers of traces and profiles.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> with gradix.named_scope("layer"):
+        ...     y = jnp.sin(0.0)
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope name must be a string, got {name!r} of type {type(name).__name__}.")
+        self.name = name
+
+    def _recreate_cm(self):
+        return named_scope(self.name)
+
+    def __enter__(self):
+        _scopes.names = (*_scopes.names, self.name)
+
+    def __exit__(self, *exc):
+        _scopes.names = _scopes.names[:-1]
+
+
+class _Scopes(threading.local):
+    names: tuple[str, ...] = ()
+
+
+_scopes = _Scopes()
+
+
+def current_scope() -> str:
+    """The names of the scopes entered in this thread, outermost first, joined by `/`."""
+    return "/".join(_scopes.names)
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval():
+    """Context manager: operations on known values run at once, also while a function is being traced.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.jit
+        ... def f(x):
+        ...     with gradix.ensure_compile_time_eval():
+        ...         n = int(jnp.sum(jnp.arange(4)))
+        ...     return x * n
+        >>> f(1)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    with outside():
+        yield

@@ -1,0 +1,86 @@
+"""`ShapeDtypeStruct`: the type of an array, as users write and read it."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradix._core.array import as_array
+from gradix._core.aval import dtype_name, make_aval
+from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
+from gradix._core.operators import Array
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, without its values; accepted wherever only the type matters.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.eval_shape(jnp.dot, gradix.ShapeDtypeStruct((2, 3), jnp.float32), jnp.ones(3))
+        ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None,
+                 is_ref: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
+        self.sharding, self.weak_type = sharding, bool(weak_type)
+        self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
+
+    size = property(lambda self: prod(self.shape))
+    ndim = property(lambda self: len(self.shape))
+    format = property(lambda self: self.sharding)
+    vma = property(lambda self: self.manual_axis_type or frozenset())
+
+    @classmethod
+    def like(cls, x) -> ShapeDtypeStruct:
+        """The type of `x`, an array or anything with a shape and a dtype."""
+        return cls(x.shape, x.dtype, sharding=getattr(x, "sharding", None), weak_type=getattr(x, "weak_type", False))
+
+    def update(self, **changes) -> ShapeDtypeStruct:
+        """A copy with some fields changed."""
+        fields = {k: getattr(self, k) for k in self.__slots__}
+        unknown = changes.keys() - fields.keys()
+        if unknown:
+            raise ValueError(f"ShapeDtypeStruct has no fields {sorted(unknown)}; it has {', '.join(fields)}.")
+        fields.update(changes)
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: a ShapeDtypeStruct of shape () has no first axis.")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        rest = "".join([f", {k}={v}" for k, v, given in (
+            ("sharding", self.sharding, self.sharding is not None), ("weak_type", True, self.weak_type),
+            ("is_ref", True, self.is_ref)) if given])
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype_name(self.dtype)}{rest})"
+
+    def _key(self) -> tuple:
+        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def aval_of(x) -> Any:
+    """The type of an array, of anything convertible to one, or of a description with a shape and a dtype."""
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        return as_array(x).aval
+    return make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+                     bool(getattr(x, "weak_type", False)))
+
+
+def struct_of(aval) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
