@@ -49,11 +49,6 @@ class ShapedArray:
         name = short_dtype(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object: an array of shape () has no first axis.")
-        return self.shape[0]
-
     def __str__(self) -> str:
         return self.str_short()
 

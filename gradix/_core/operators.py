@@ -51,7 +51,10 @@ class Array:
         return self.aval.size * self.aval.dtype.itemsize
 
     def __len__(self) -> int:
-        return len(self.aval)
+        shape = self.aval.shape
+        if not shape:
+            raise TypeError("len() of unsized object: an array of shape () has no first axis.")
+        return shape[0]
 
     def __setitem__(self, index, value):
         raise TypeError(

@@ -12,9 +12,13 @@ from gradix._ops.bitwise import (
     shift_right_logical, shift_right_logical_p, xor_p,
 )
 from gradix._ops.clamp import clamp, clamp_p
+from gradix._ops.collectives import (
+    all_gather_p, all_to_all_p, axis_index_p, pmax_p, pmin_p, ppermute_p, psum_p, reduce_scatter_p,
+)
 from gradix._ops.comparison import (
     eq, eq_p, eq_to_p, ge, ge_p, gt, gt_p, is_finite, is_finite_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne, ne_p,
 )
+from gradix._ops.convert import convert as _convert_element_type
 from gradix._ops.convert import (
     bitcast_convert_type, bitcast_convert_type_p, convert_element_type, convert_element_type_p, reduce_precision,
     reduce_precision_p,
@@ -24,6 +28,7 @@ from gradix._ops.cumulative import (
     recurrence_p,
 )
 from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p
+from gradix._ops.gather import gather, gather_p, index_take
 from gradix._ops.identity import name_p, stop_gradient_p
 from gradix._ops.iota import (
     broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, optimization_barrier, optimization_barrier_p,
@@ -40,12 +45,14 @@ from gradix._ops.reductions import (
     argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
     reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
 )
+from gradix._ops.scatter import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, scatter_sub_p
 from gradix._ops.select import select, select_n, select_n_p
 from gradix._ops.shape import (
     broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,
     rev, rev_p, squeeze, squeeze_p, transpose,
 )
 from gradix._ops.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
+from gradix._ops.sort import sort, sort_key_val, sort_p, top_k, top_k_p
 from gradix._ops.special import erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, nextafter, nextafter_p
 from gradix._ops.transcendental import (
     cbrt, cbrt_p, exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p, log1p_p, log_p, logistic, logistic_p, pow,
@@ -55,10 +62,15 @@ from gradix._ops.trigonometric import (
     acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos,
     cos_p, cosh, cosh_p, sin, sin_p, sinh, sinh_p, tan, tan_p,
 )
+from gradix._ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from gradix._control.call import jit_p
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._control.custom_jvp import custom_jvp_call_p
 from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
 from gradix._control.linear_solve import linear_solve_p
 from gradix._control.remat import remat_p
+from gradix._api.collectives import (
+    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
+    psum_scatter, pswapaxes,
+)
 from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
