@@ -61,6 +61,12 @@ from gradix._api.inspect import (
     named_scope as named_scope,
     typeof as typeof,
 )
+from gradix._api.jacobians import (
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
 from gradix._api.jit import jit as jit
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap
