@@ -1,0 +1,106 @@
+"""Indexing of concrete arrays by NumPy, without tracing a primitive: the quick way for eager programs."""
+from __future__ import annotations
+
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._core.trace import state
+
+_FETCHED = 1 << 17          # elements up to which an array that is only on the device is fetched for this
+_BASIC = frozenset({int, slice, NoneType, EllipsisType})
+_COMBINE: dict[str, np.ufunc] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
+}
+
+
+def _value(x: ArrayImpl) -> np.ndarray | None:
+    h = x._host
+    return h if h is not None or x.aval.size > _FETCHED else x.host
+
+
+def _numpy_index(index) -> Any:
+    """An index of ints, slices, None, `...` and concrete integer or boolean arrays as NumPy takes it, else None."""
+    if type(index) is tuple:
+        if _BASIC.issuperset(map(type, index)):
+            return index
+        parts = []
+        for e in index:
+            if type(e) not in _BASIC:
+                e = _numpy_index(e)
+                if e is None:
+                    return None
+            parts.append(e)
+        return tuple(parts)
+    if type(index) in _BASIC:
+        return index if index is not None else (None,)
+    if type(index) is ArrayImpl:
+        index = _value(index)
+    elif type(index) is not np.ndarray:
+        return None
+    if index is None or index.dtype.kind not in "iub" or (not index.ndim and index.dtype.kind == "b"):
+        return None
+    return index
+
+
+def host_get(x, index) -> ArrayImpl | None:
+    """`x[index]` of a concrete array outside of any staging trace; None where that is for the primitives to do.
+
+    Indices out of bounds are: NumPy refuses them, while here they are clamped or filled by mode.
+    """
+    if type(x) is not ArrayImpl or state.stage is not None:
+        return None
+    h = x._host
+    if h is None:
+        h = _value(x)
+    where = index if type(index) is int or type(index) is slice else _numpy_index(index)
+    if where is None or h is None:
+        return None
+    try:
+        out = h[where]
+    except (IndexError, TypeError, ValueError):
+        return None
+    if type(out) is not np.ndarray:
+        out = np.asarray(out, h.dtype)
+    aval = x.aval
+    return ArrayImpl(out, make_aval(out.shape, aval.dtype, aval.weak_type))
+
+
+def host_update(x, index, y, op: str) -> ArrayImpl | None:
+    """`x` with `x[index]` set to `y`, or combined with it by `op`, for concrete arrays of one dtype; or None.
+
+    Args:
+        op: "set", "add", "sub", "mul", "min" or "max". Repeated indices take part in turn.
+    """
+    if type(x) is not ArrayImpl or type(y) is not ArrayImpl or state.stage is not None:
+        return None
+    h, value = _value(x), _value(y)
+    where = _numpy_index(index)
+    if h is None or value is None or where is None:
+        return None
+    try:
+        if value.ndim and value.ndim > h[where].ndim:
+            return None
+        out = h.copy()
+        if op == "set":
+            out[where] = value
+        elif h.dtype.kind in "iuf":
+            with np.errstate(all="ignore"):
+                _combine(out, where, value, _COMBINE[op])
+        else:
+            return None
+    except (IndexError, TypeError, ValueError):
+        return None
+    return ArrayImpl(out, x.aval)
+
+
+def _combine(out: np.ndarray, where, value: np.ndarray, function: np.ufunc) -> None:
+    parts = where if type(where) is tuple else (where,)
+    if _BASIC.issuperset(map(type, parts)):
+        part = out[where if Ellipsis in parts else (*parts, ...)]
+        function(part, value, out=part)
+    else:
+        function.at(out, where, value)

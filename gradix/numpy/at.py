@@ -1,0 +1,332 @@
+"""`x.at[index]`: copies of an array with some elements set, added to, multiplied, ..."""
+from __future__ import annotations
+
+import warnings
+
+from gradix import lax
+from gradix._api.vmap import vmap
+from gradix._base.errors import NonConcreteBooleanIndexError
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import dtype_name
+from gradix._core.promotion import promote_pair
+from gradix._core.trace import Tracer
+from gradix.numpy.arithmetic import power, true_divide
+from gradix.numpy.conversion import asarray
+from gradix.numpy.index_plan import IndexPlan, plan_of
+from gradix.numpy.index_reader import read_index
+from gradix.numpy.indexing import index_array, take_index
+from gradix.numpy.promotion import BESIDE, broadcast_to, convert, number
+
+_SCATTERS = {"set": "scatter", "add": "scatter_add", "sub": "scatter_sub", "mul": "scatter_mul", "min": "scatter_min",
+             "max": "scatter_max"}
+_COMBINE = {"set": lambda x, y: y, "add": lax.add, "sub": lax.sub, "mul": lax.mul, "min": lax.min, "max": lax.max}
+
+
+class IndexUpdateHelper:
+    """What `x.at` is; index it: `x.at[2:4].set(0)`."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateHelper({self.array!r})"
+
+
+class IndexUpdateRef:
+    """The elements of an array at an index; each method returns a new array, with these elements changed.
+
+    Arguments all methods share:
+        indices_are_sorted: a promise that the index arrays ascend.
+        unique_indices: a promise that no element is named twice. Without it, an element named repeatedly is changed
+            as often; `set` leaves one of its values.
+        mode: what happens at integers out of bounds: "drop" (or "fill", None): nothing; "clip": the nearest element is
+            changed; "promise_in_bounds": there are none.
+        out_sharding: the sharding of the result.
+        wrap_negative_indices: whether negative indices count from the end.
+
+    A traced boolean mask is an index too, where the values do not depend on how many elements it holds.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array, self.index = array, index
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None, fill_value=None,
+            out_sharding=None, wrap_negative_indices: bool = True):
+        """`x[index]`, with a choice of what integers out of bounds take.
+
+        Args:
+            mode: "clip" (or None): the nearest element; "fill" (or "drop"): `fill_value`; "promise_in_bounds".
+            fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.arange(3.0).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
+            Array([ 1., -1.], dtype=float32)
+        """
+        if mode is None and wrap_negative_indices:
+            out = lax._host_get(self.array, self.index)
+            if out is not None:
+                return out
+        return take_index(self.array, self.index, mode=mode, fill_value=fill_value, indices_are_sorted=indices_are_sorted,
+                          unique_indices=unique_indices, wrap_negative_indices=wrap_negative_indices)
+
+    def set(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+            out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements set to `values`.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.zeros(3).at[1].set(5.0)
+            Array([0., 5., 0.], dtype=float32)
+        """
+        return _update(self.array, self.index, values, "set", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    def add(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+            out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with `values` added to the elements.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
+            Array([1., 0., 2.], dtype=float32)
+        """
+        return _update(self.array, self.index, values, "add", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    def subtract(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+                 out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with `values` taken from the elements."""
+        return _update(self.array, self.index, values, "sub", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    def multiply(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+                 out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements multiplied by `values`."""
+        return _update(self.array, self.index, values, "mul", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    mul = multiply
+
+    def divide(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+               out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements divided by `values`; integers become floating-point numbers."""
+        return _by_factors(true_divide, self.array, self.index, values, indices_are_sorted, unique_indices, mode,
+                           wrap_negative_indices)
+
+    def power(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+              out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements raised to the power `values`."""
+        return _by_factors(power, self.array, self.index, values, indices_are_sorted, unique_indices, mode,
+                           wrap_negative_indices)
+
+    def min(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+            out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements brought down to `values` where they are larger."""
+        return _update(self.array, self.index, values, "min", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    def max(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+            out_sharding=None, wrap_negative_indices: bool = True):
+        """The array with the elements brought up to `values` where they are smaller."""
+        return _update(self.array, self.index, values, "max", indices_are_sorted, unique_indices, mode,
+                       wrap_negative_indices)
+
+    def apply(self, func, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
+              wrap_negative_indices: bool = True):
+        """The array with `func`, a function of one scalar, applied to the elements.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.arange(3.0).at[1:].apply(jnp.negative)
+            Array([ 0., -1., -2.], dtype=float32)
+        """
+        return _apply(self.array, self.index, func, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+
+
+# -- updates -------------------------------------------------------------------------------------------------------
+
+def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
+    y = _beside(x.aval, values)
+    if y is not None and mode is None and wrap:
+        out = lax._host_update(x, index, y, op)
+        if out is not None:
+            return out
+    if y is None:
+        x, y, dtype = _promoted(x, values, op)
+    else:
+        dtype = x.aval.dtype
+    masked = _split_mask(x, index)
+    if masked is not None:
+        out = _update_where(x, *masked, y, _COMBINE[op], wrap)
+    else:
+        out = _scatter(x, index, y, op, are_sorted, unique, mode, wrap)
+    return convert(out, dtype, x.aval.weak_type and dtype == x.aval.dtype)
+
+
+def _beside(aval, values):
+    """The values as an array, where they have the dtype of the array already or are numbers it can hold; else None."""
+    t = type(values)
+    if t is ArrayImpl:
+        return values if values.aval.dtype == aval.dtype else None
+    return number(values, aval.dtype) if aval.dtype in BESIDE.get(t, ()) else None
+
+
+def _promoted(x, values, op: str):
+    """Both in the dtype to work in, and the dtype of the result: that of `x`."""
+    y = asarray(values)
+    a, b = x.aval, y.aval
+    if a.dtype == b.dtype:
+        return x, convert(y, a.dtype, b.weak_type), a.dtype
+    dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
+    if dtype != a.dtype:
+        warnings.warn(f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
+                      f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
+                      f"values.astype(x.dtype) or x.astype(...).", FutureWarning, stacklevel=4)
+        if op != "set":
+            return convert(x, dtype, weak), convert(y, dtype), a.dtype
+    return x, convert(y, a.dtype), a.dtype
+
+
+def _scatter(x, index, y, op: str, are_sorted, unique, mode, wrap):
+    shape = x.aval.shape
+    x, key, arrays = read_index(x, index)
+    plan = plan_of(x.aval.shape, key, wrap)
+    y = to_selection(y, plan)
+    if plan.trivial and x.aval.ndim == len(shape):
+        return _COMBINE[op](x, y)
+    if 0 not in plan.inner:
+        x = getattr(lax, _SCATTERS[op])(
+            x, index_array(plan, arrays, wrap), y, _numbers(plan), mode=_scatter_mode(mode),
+            indices_are_sorted=are_sorted or plan.distinct, unique_indices=unique or plan.distinct)
+    return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
+
+
+def _apply(x, index, func, are_sorted, unique, mode, wrap):
+    masked = _split_mask(x, index)
+    if masked is not None:
+        elementwise = vmap(func)
+        return _update_where(x, *masked, None, lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))),
+                                                                        v.aval.shape), wrap)
+    shape = x.aval.shape
+    x, key, arrays = read_index(x, index)
+    plan = plan_of(x.aval.shape, key, wrap)
+    if 0 not in plan.inner:
+        x = lax.scatter_apply(x, index_array(plan, arrays, wrap), func, _numbers(plan), update_shape=plan.inner,
+                              mode=_scatter_mode(mode), indices_are_sorted=are_sorted or plan.distinct,
+                              unique_indices=unique or plan.distinct)
+    return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
+
+
+def _by_factors(function, x, index, values, *options):
+    """`function(x, f)` where the array of factors is 1 but at the index: repeated ones count as often as they occur."""
+    ones = lax.broadcast_in_dim(number(1, x.aval.dtype), x.aval.shape, ())
+    return function(x, _update(ones, index, values, "mul", *options))
+
+
+def _numbers(plan: IndexPlan):
+    found = plan.memo.get("scatter")
+    if found is None:
+        found = plan.memo["scatter"] = lax.ScatterDimensionNumbers(
+            update_window_dims=plan.offsets, inserted_window_dims=plan.collapsed,
+            scatter_dims_to_operand_dims=plan.indexed)
+    return found
+
+
+def _scatter_mode(mode):
+    return lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+
+
+def to_selection(y, plan: IndexPlan):
+    """`y` broadcast to the selected elements, in the order in which a scatter takes them.
+
+    Raises:
+        ValueError: it does not broadcast to their shape.
+    """
+    own = y.aval.shape
+    if not own:
+        return lax.broadcast_in_dim(y, plan.inner, ()) if plan.inner else y
+    y = _broadcast(y, plan.shape)
+    if plan.shape != plan.inner:
+        y = lax.squeeze(y, tuple([i for i in range(len(plan.shape)) if i not in plan.kept]))
+    return lax.rev(y, plan.reversed) if plan.reversed else y
+
+
+def _broadcast(y, shape: tuple):
+    own = y.aval.shape
+    if own == shape:
+        return y
+    if len(own) > len(shape):
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}. The values "
+                         f"must broadcast to the {shape} elements selected by the index.")
+    if any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
+        raise ValueError(f"Incompatible types for broadcasting: input type={y.aval.str_short()} and requested type="
+                         f"{dtype_name(y.aval.dtype)}[{','.join(map(str, shape))}]: the values must broadcast to the "
+                         "elements selected by the index.")
+    return broadcast_to(y, shape)
+
+
+# -- traced masks --------------------------------------------------------------------------------------------------
+
+def _split_mask(x, index):
+    """For an index with one traced mask: that, its place in the result, and the index with slices in its place.
+
+    None where there is no traced mask.
+
+    Raises:
+        NonConcreteBooleanIndexError: there is more than one, or it stands beside index arrays.
+    """
+    entries = index if type(index) is tuple else (index,)
+    masks = [i for i, e in enumerate(entries) if isinstance(e, Tracer) and e.aval.dtype == bool]
+    if not masks:
+        return None
+    i = masks[0]
+    mask = entries[i]
+    others = [e for k, e in enumerate(entries) if k != i]
+    plain = all([e is None or e is Ellipsis or type(e) in (int, slice) for e in others])
+    if len(masks) > 1 or not plain or any([type(e) is int for e in entries[:i]]):
+        raise NonConcreteBooleanIndexError(mask)
+    shape, k = x.aval.shape, mask.aval.ndim
+    used = sum([e is not None and e is not Ellipsis for e in others])
+    place = sum([len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i]])
+    first = place - sum([e is None for e in entries[:i]])
+    if k and mask.aval.shape != shape[first:first + k]:
+        raise IndexError(f"boolean index did not match shape of indexed array in index {first}: got {mask.aval.shape}, "
+                         f"expected {list(shape[first:first + k])}")
+    rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1:])
+    return mask, place, rest
+
+
+def _update_where(x, mask, place: int, rest: tuple, y, combine, wrap: bool):
+    """The update at a traced mask, computed everywhere and taken where the mask holds."""
+    k = mask.aval.ndim
+    now = take_index(x, rest, wrap_negative_indices=wrap)
+    shape = now.aval.shape
+    if y is not None:
+        y = _broadcast(_without_count(y, mask, len(shape) - place - max(k, 1)), shape)
+    new = combine(now, y)
+    where = lax.broadcast_in_dim(mask, shape, tuple(range(place, place + k)))
+    new = lax.select_n(where, now, convert(new, now.aval.dtype, now.aval.weak_type))
+    return _scatter(x, rest, new, "set", False, False, None, wrap)
+
+
+def _without_count(y, mask, after: int):
+    """Values for the elements of a mask, their axis for these (of size 1 at most) replaced by the mask's axes."""
+    shape = y.aval.shape
+    if len(shape) <= after:
+        return y
+    at = len(shape) - after - 1
+    if shape[at] != 1:
+        raise NonConcreteBooleanIndexError(mask)
+    return lax.reshape(y, (*shape[:at], *(1,) * max(mask.aval.ndim, 1), *shape[at + 1:]))

@@ -1,0 +1,266 @@
+"""Plans of indexing: what an index selects of a shape, worked out once per shape and index and kept.
+
+A plan depends on a key in which arrays are replaced by their shapes:
+an `int`, `(SLICE, start, stop, step)`, `(ARRAY, shape)`, `None` for a new axis, or `...`.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SLICE, ARRAY = 0, 1
+_PLANS_LIMIT = 4096
+_INT32_END = 2 ** 31
+_WHOLE = (SLICE, None, None, None)
+
+
+class Number(NamedTuple):
+    """A column of the index array that is one number throughout."""
+
+    value: int
+
+
+class Steps(NamedTuple):
+    """A column that counts along one axis of the index array: `start + step * i` for `i < count`."""
+
+    start: int
+    step: int
+    count: int
+    axis: int
+
+
+class Picked(NamedTuple):
+    """A column that is an array of the index: its place there, the axes it spans, the size of the axis it indexes."""
+
+    place: int
+    axes: tuple
+    size: Any
+
+
+class IndexPlan:
+    """What `x[index]` selects, for one shape of `x` and one index with its arrays' shapes known.
+
+    - `kind`: "static" (slices alone), "dynamic" (scalar arrays and contiguous slices) or "gather".
+    - `shape`: of the result; `inner` is that without new axes, `kept` tells which axes are not new.
+    - `reversed`: axes of `inner` that run backwards.
+    - `starts`, `limits`, `strides`: what a static or dynamic plan takes of each axis (nearest elements where an
+      integer is out of bounds); `trivial` if that is all. `flipped`, `squeezed`: the axes to reverse and drop then.
+    - `columns`, `batch`: the index array of a gather or scatter, and its shape without the last axis.
+    - `offsets`, `collapsed`, `indexed`, `window`: dimension numbers and slice sizes of these.
+    - `distinct`: no element is selected twice. `outside`: an integer is out of bounds.
+    - `picked`: the shape the index's arrays broadcast to; `memo` holds what users of the plan derive from it.
+    """
+
+    __slots__ = ("kind", "shape", "inner", "kept", "reversed", "starts", "limits", "strides", "trivial", "flipped",
+                 "squeezed", "columns", "batch", "offsets", "collapsed", "indexed", "window", "distinct", "outside",
+                 "picked", "index_dtype", "memo")
+
+
+class _Axis:
+    """How one axis of the operand is indexed: by an integer `at`, by an `array` (place, shape), or as a range."""
+
+    __slots__ = ("size", "at", "array", "start", "limit", "count", "step")
+
+    def __init__(self, size):
+        self.size, self.at, self.array = size, None, None
+        self.start, self.limit, self.count, self.step = 0, size, size, 1
+
+    @property
+    def is_range(self) -> bool:
+        return self.at is None and self.array is None
+
+    @property
+    def is_window(self) -> bool:
+        """Whether the elements lie side by side."""
+        return self.is_range and self.step in (1, -1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a window takes all elements."""
+        return self.count is self.size or self.start == 0 and self.count == self.size
+
+
+_plans: dict[tuple, IndexPlan] = {}
+
+
+def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
+    """The plan of an index, made at its first use.
+
+    Args:
+        shape: of the indexed array.
+        key: the index, as told above.
+        wrap: whether negative integers count from the end.
+
+    Raises:
+        IndexError: too many indices, or an integer index of an axis without elements.
+        ValueError: the index arrays do not broadcast, or a slice's step is zero.
+    """
+    found = _plans.get((shape, key, wrap))
+    if found is None:
+        found = _make(shape, key, wrap)
+        if len(_plans) >= _PLANS_LIMIT:
+            _plans.clear()
+        _plans[shape, key, wrap] = found
+    return found
+
+
+def _make(shape, key, wrap) -> IndexPlan:
+    plan = IndexPlan()
+    plan.memo, plan.outside = {}, False
+    entries = _read(plan, shape, key, wrap)
+    axes = [e for e in entries if e is not None]
+    arrays = [e.array[1] for e in axes if e.array is not None]
+    plan.picked = _broadcast(arrays)
+    plan.distinct = not any(arrays)
+    plan.index_dtype = np.dtype("int64" if any(type(n) is int and n >= _INT32_END for n in shape) else "int32")
+    if not arrays:
+        plan.kind = "static"
+    elif plan.distinct and all(e.is_window for e in axes if e.is_range):
+        plan.kind = "dynamic"
+    else:
+        plan.kind = "gather"
+    _take_windows(plan, axes)
+    _lay_out(plan, entries, axes)
+    return plan
+
+
+# -- reading the index ---------------------------------------------------------------------------------------------
+
+def _read(plan, shape, key, wrap) -> list:
+    """The index as a list of None for new axes and an `_Axis` for each axis of the operand."""
+    entries: list = []
+    n, place = 0, 0
+    for e in _complete(shape, key):
+        if e is None:
+            entries.append(None)
+            continue
+        axis = _Axis(shape[n])
+        if type(e) is int:
+            axis.at = _position(plan, e, axis.size, n, wrap)
+        elif e[0] == ARRAY:
+            axis.array = place, e[1]
+            place += 1
+        elif e is not _WHOLE and e != _WHOLE:
+            _take_range(axis, e[1:])
+        entries.append(axis)
+        n += 1
+    return entries
+
+
+def _complete(shape, key) -> tuple:
+    """The key with whole slices in place of `...` or at the end, one entry per axis."""
+    used = sum([e is not None and e is not Ellipsis for e in key])
+    dots = [i for i, e in enumerate(key) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
+                         f"{shape}.")
+    i = dots[0] if dots else len(key)
+    return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1:])
+
+
+def _position(plan, i: int, n, axis: int, wrap: bool) -> int:
+    """A static index counted from the front, out of bounds or not."""
+    if type(n) is int and n == 0:
+        raise IndexError(f"index is out of bounds for axis {axis} with size 0: there is no element {i} to take.")
+    at = i + n if i < 0 and wrap else i
+    plan.outside = plan.outside or not 0 <= at < n
+    return at
+
+
+def _take_range(axis: _Axis, ends: tuple) -> None:
+    if type(axis.size) is not int:
+        raise IndexError(f"an axis of symbolic size {axis.size} takes whole slices and arrays as index, got "
+                         f"{slice(*ends)}. lax.dynamic_slice takes a piece of it.")
+    found = range(*slice(*ends).indices(axis.size))
+    axis.count = len(found)
+    axis.start = min(found[0], found[-1]) if found else min(max(found.start, 0), axis.size)
+    if len(found) > 1:
+        axis.step = found.step
+        axis.limit = found.stop if found.step > 0 else found[0] + 1
+    else:
+        axis.limit = axis.start + axis.count
+
+
+def _broadcast(shapes) -> tuple:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}. Index arrays broadcast against each "
+                         "other; x[i[:, None], j] takes every pair.") from None
+
+
+# -- the result ----------------------------------------------------------------------------------------------------
+
+def _take_windows(plan: IndexPlan, axes) -> None:
+    """What static and dynamic plans take of each axis."""
+    starts, limits, strides = [], [], []
+    for e in axes:
+        if e.is_range:
+            starts.append(e.start)
+            limits.append(e.limit)
+            strides.append(abs(e.step))
+        else:
+            at = 0 if e.at is None else min(max(e.at, 0), e.size - 1)
+            starts.append(at if e.array is None else e.array)
+            limits.append(at + 1)
+            strides.append(1)
+    plan.starts, plan.limits = tuple(starts), tuple(limits)
+    plan.strides = tuple(strides) if any([s != 1 for s in strides]) else None
+    plan.trivial = plan.strides is None and all([e.is_range and e.is_whole for e in axes])
+    plan.flipped = tuple([i for i, e in enumerate(axes) if e.step < 0])
+    plan.squeezed = tuple([i for i, e in enumerate(axes) if not e.is_range])
+
+
+def _lay_out(plan: IndexPlan, entries, axes) -> None:
+    """Where each axis of the result comes from: a new axis, the block of picked axes, a window or counted steps."""
+    advanced = [i for i, e in enumerate(entries) if e is not None and not e.is_range] if plan.kind != "static" else []
+    side_by_side = bool(advanced) and advanced[-1] - advanced[0] == len(advanced) - 1
+    block_at = (advanced[0] if side_by_side else 0) if advanced else None
+    dims: list = []                                             # (size, None, _Axis or "picked") of each result axis
+    for i, e in enumerate(entries):
+        if i == block_at:
+            dims += [(n, "picked") for n in plan.picked]
+        if e is None:
+            dims.append((1, None))
+        elif e.is_range:
+            dims.append((e.count, e))
+    inner = [d for d in dims if d[1] is not None]
+    plan.shape, plan.inner = tuple([n for n, _ in dims]), tuple([n for n, _ in inner])
+    plan.kept = tuple([i for i, d in enumerate(dims) if d[1] is not None])
+    plan.reversed = tuple([i for i, (_, e) in enumerate(inner) if e != "picked" and e.step < 0])
+    _number(plan, inner, axes)
+
+
+def _number(plan: IndexPlan, inner, axes) -> None:
+    """The dimension numbers of a gather or scatter, and the columns of its index array."""
+    batch, steps_axis, block = [], {}, None
+    plan.offsets = tuple([i for i, (_, e) in enumerate(inner) if e != "picked" and e.is_window])
+    for n, e in inner:
+        if e == "picked":
+            block = len(batch) if block is None else block
+            batch.append(n)
+        elif not e.is_window:
+            steps_axis[id(e)] = len(batch)
+            batch.append(n)
+    plan.batch = tuple(batch)
+    end = (block or 0) + len(plan.picked)
+    columns, indexed = [], []
+    for i, e in enumerate(axes):
+        if e.array is not None:
+            place, shape = e.array
+            columns.append(Picked(place, tuple(range(end - len(shape), end)), e.size))
+        elif e.at is not None:
+            columns.append(Number(e.at))
+        elif not e.is_window:
+            columns.append(Steps(e.start, abs(e.step), e.count, steps_axis[id(e)]))
+        elif type(e.start) is int and e.start == 0:
+            continue
+        else:
+            columns.append(Number(e.start))
+        indexed.append(i)
+    plan.columns, plan.indexed = tuple(columns), tuple(indexed)
+    plan.collapsed = tuple([i for i, e in enumerate(axes) if not e.is_window])
+    plan.window = tuple([e.count if e.is_window else 1 for e in axes])

@@ -1,0 +1,177 @@
+"""`x[index]` for every index NumPy knows: slices without a gather where that is possible."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array, wrap_host
+from gradix._core.operators import Array
+from gradix._core.trace import state
+from gradix.numpy.index_plan import IndexPlan, Number, Picked, plan_of
+from gradix.numpy.index_reader import read_index
+from gradix.numpy.promotion import convert, number
+
+
+def getitem(x: Array, index) -> Array:
+    """`x[index]`; integers out of bounds take the nearest element."""
+    out = lax._host_get(x, index)
+    return take_index(x, index) if out is None else out
+
+
+def take_index(x: Array, index, *, mode=None, fill_value=None, indices_are_sorted: bool = False,
+               unique_indices: bool = False, wrap_negative_indices: bool = True) -> Array:
+    """`x[index]`, with a choice of what integers out of bounds take.
+
+    Args:
+        x: an array.
+        index: as NumPy takes it.
+        mode: "clip" or None for the nearest element, "fill" for `fill_value`, "promise_in_bounds" where none is.
+        fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
+        indices_are_sorted, unique_indices: promises about the index arrays.
+        wrap_negative_indices: whether negative indices count from the end.
+    """
+    x, key, arrays = read_index(x, index)
+    plan = plan_of(x.aval.shape, key, wrap_negative_indices)
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else lax.GatherScatterMode.from_any(mode)
+    filled = mode is lax.GatherScatterMode.FILL_OR_DROP
+    if plan.kind == "static":
+        return _filled(x, plan, fill_value) if filled and plan.outside else _take_static(x, plan)
+    if plan.kind == "dynamic" and not filled:
+        return _take_dynamic(x, plan, arrays, wrap_negative_indices)
+    out = _gather(x, plan, arrays, wrap_negative_indices, mode=mode, fill_value=fill_value,
+                  indices_are_sorted=indices_are_sorted or plan.distinct, unique_indices=unique_indices or plan.distinct)
+    if plan.reversed:
+        out = lax.rev(out, plan.reversed)
+    return _expanded(out, plan)
+
+
+def _expanded(x, plan: IndexPlan):
+    """`x` with the new axes of the index."""
+    return x if plan.shape == plan.inner else lax.broadcast_in_dim(x, plan.shape, plan.kept)
+
+
+def _take_static(x, plan: IndexPlan):
+    if not plan.trivial:
+        x = lax.slice(x, plan.starts, plan.limits, plan.strides)
+    return _finished(x, plan)
+
+
+def _finished(x, plan: IndexPlan):
+    """A window of the operand brought to the result's axes."""
+    if plan.flipped:
+        x = lax.rev(x, plan.flipped)
+    if plan.squeezed:
+        x = lax.squeeze(x, plan.squeezed)
+    return _expanded(x, plan)
+
+
+def _take_dynamic(x, plan: IndexPlan, arrays, wrap: bool):
+    dtype = _common_index_dtype(plan, arrays)
+    starts = [s if type(s) is int else convert(as_array(arrays[s[0]]), dtype) for s in plan.starts]
+    sizes = [b - a if type(a) is int else 1 for a, b in zip(plan.starts, plan.limits)]
+    return _finished(lax.dynamic_slice(x, starts, sizes, allow_negative_indices=wrap), plan)
+
+
+def _filled(x, plan: IndexPlan, fill_value):
+    """The result of a static index that is out of bounds."""
+    dtype = x.aval.dtype
+    if fill_value is None:
+        fill_value = default_fill(dtype)
+    return lax.broadcast_in_dim(convert(as_array(fill_value), dtype, x.aval.weak_type), plan.shape, ())
+
+
+def default_fill(dtype):
+    """What indexing with mode "fill" puts where an index is out of bounds."""
+    if dtype in dtypes.INEXACT:
+        return np.nan
+    if dtype in dtypes.INTEGER:
+        info = dtypes.iinfo(dtype)
+        return int(info.min if info.min else info.max)
+    return True
+
+
+# -- gathers -------------------------------------------------------------------------------------------------------
+
+def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
+    aval = x.aval
+    if 0 in plan.inner and aval.size and not dtypes.is_extended(aval.dtype):
+        return convert(lax.full(plan.inner, number(0, aval.dtype)), aval.dtype, aval.weak_type)
+    numbers = plan.memo.get("gather")
+    if numbers is None:
+        numbers = plan.memo["gather"] = lax.GatherDimensionNumbers(
+            offset_dims=plan.offsets, collapsed_slice_dims=plan.collapsed, start_index_map=plan.indexed)
+    return lax.gather(x, index_array(plan, arrays, wrap), numbers, plan.window, **options)
+
+
+def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
+    """The start indices of a gather or scatter: one column for each indexed axis, in the last axis."""
+    staging = state.stage is not None
+    if all([type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays]) and (
+            arrays or not staging or not plan.columns):
+        if arrays:
+            return wrap_host(_host_indices(plan, arrays, wrap))
+        found = plan.memo.get("indices")
+        if found is None:
+            found = plan.memo["indices"] = wrap_host(_host_indices(plan, arrays, wrap))
+        return found
+    dtype = _common_index_dtype(plan, arrays)
+    shape = (*plan.batch, 1)
+    columns = [_column(c, arrays, shape, dtype, wrap) for c in plan.columns]
+    return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(plan.batch))
+
+
+def _host_indices(plan: IndexPlan, arrays, wrap: bool) -> np.ndarray:
+    out = np.empty((*plan.batch, len(plan.columns)), plan.index_dtype)
+    for i, c in enumerate(plan.columns):
+        if type(c) is Picked:
+            a = arrays[c.place]
+            out[..., i] = _host_column(a if type(a) is np.ndarray else a._host, c, plan, wrap)
+        elif type(c) is Number:
+            out[..., i] = c.value
+        else:
+            line = np.arange(c.start, c.start + c.step * c.count, c.step)
+            out[..., i] = line.reshape([-1 if k == c.axis else 1 for k in range(len(plan.batch))])
+    return out
+
+
+def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.ndarray:
+    if a.itemsize >= plan.index_dtype.itemsize:                # a value that does not fit stays out of bounds
+        info = np.iinfo(plan.index_dtype)
+        a = np.clip(a, max(info.min, np.iinfo(a.dtype).min), min(info.max, np.iinfo(a.dtype).max))
+    a = a.astype(plan.index_dtype)
+    if wrap:
+        a = np.where(a < 0, a + plan.index_dtype.type(c.size), a)
+    return a.reshape([a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))])
+
+
+def _column(c, arrays, shape, dtype, wrap: bool) -> Array:
+    if type(c) is Picked:
+        a = arrays[c.place]
+        a = as_array(a) if type(a) is np.ndarray else a
+        return lax.broadcast_in_dim(convert(_from_the_end(a, c.size) if wrap else a, dtype), shape, c.axes)
+    if type(c) is Number:
+        return lax.broadcast_in_dim(number(c.value, dtype), shape, ())
+    line = lax.iota(dtype, c.count)
+    line = lax.add(lax.mul(line, number(c.step, dtype)), number(c.start, dtype))
+    return lax.broadcast_in_dim(line, shape, (c.axis,))
+
+
+def _from_the_end(a: Array, size) -> Array:
+    """Indices with negative ones counted from the end of an axis."""
+    dtype = a.aval.dtype
+    if dtype not in dtypes.SIGNED:
+        return a
+    if type(size) is int and size > dtypes.iinfo(dtype).max:
+        dtype = np.dtype("int32")
+        a = convert(a, dtype)
+    zero = number(0, dtype)
+    end = number(size, dtype) if type(size) is int else convert(as_array(size), dtype)
+    return lax.select_n(lax.lt(a, zero), a, lax.add(a, end))
+
+
+def _common_index_dtype(plan: IndexPlan, arrays):
+    """int32, unless an axis is longer or an index array holds int64."""
+    if any([isinstance(a, Array) and a.aval.dtype == np.int64 for a in arrays]):
+        return np.dtype("int64")
+    return plan.index_dtype
