@@ -114,6 +114,8 @@ def difference(got, want, case):
             return f"no error, gave {short(got['value'])}; want {want['error'][0]}"
         if want["error"][0] not in got["error"] and want["error"][0] not in ACCIDENTS:
             return f"raised {got['message'][:200]!r}; want class {want['error'][0]}"
+        if want["error"] == ["Exception"]:
+            return None  # JAX itself has only an assertion at some of these
         if got["message"].startswith("AssertionError") or not got["message"].split(": ", 1)[-1].strip():
             return f"raised an error without a message: {got['message']!r}"
         return None
