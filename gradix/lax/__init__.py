@@ -28,6 +28,10 @@ from gradix._ops.cumulative import (
     recurrence_p,
 )
 from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p
+from gradix._ops.dynamic_slicing import (
+    dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_index_in_dim,
+    dynamic_update_slice, dynamic_update_slice_in_dim, dynamic_update_slice_p,
+)
 from gradix._ops.gather import gather, gather_p, index_take
 from gradix._ops.identity import name_p, stop_gradient_p
 from gradix._ops.iota import (
@@ -45,7 +49,10 @@ from gradix._ops.reductions import (
     argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
     reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
 )
-from gradix._ops.scatter import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, scatter_sub_p
+from gradix._ops.scatter import (
+    scatter, scatter_add, scatter_add_p, scatter_max, scatter_max_p, scatter_min, scatter_min_p, scatter_mul,
+    scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
+)
 from gradix._ops.select import select, select_n, select_n_p
 from gradix._ops.shape import (
     broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,
@@ -54,6 +61,7 @@ from gradix._ops.shape import (
 from gradix._ops.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
 from gradix._ops.sort import sort, sort_key_val, sort_p, top_k, top_k_p
 from gradix._ops.special import erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, nextafter, nextafter_p
+from gradix._ops.static_index import host_get as _host_get, host_update as _host_update
 from gradix._ops.transcendental import (
     cbrt, cbrt_p, exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p, log1p_p, log_p, logistic, logistic_p, pow,
     pow_p, rsqrt, rsqrt_p, sqrt, sqrt_p, tanh, tanh_p,
@@ -65,10 +73,13 @@ from gradix._ops.trigonometric import (
 from gradix._ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from gradix._control.call import jit_p
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
+from gradix._control.cond import cond_p
 from gradix._control.custom_jvp import custom_jvp_call_p
 from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
 from gradix._control.linear_solve import linear_solve_p
 from gradix._control.remat import remat_p
+from gradix._control.scan import scan_p
+from gradix._control.while_loop import while_p
 from gradix._api.collectives import (
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
     psum_scatter, pswapaxes,
