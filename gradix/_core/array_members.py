@@ -1,0 +1,192 @@
+"""Members of arrays that need the values or the device: conversions to Python, printing, exchange, placement."""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from gradix._base.errors import ConcretizationTypeError
+from gradix._core import array as _arrays
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+
+
+def _concrete(x, member: str) -> ArrayImpl:
+    if type(x) is not ArrayImpl:
+        raise ConcretizationTypeError(x, f"The problem arose with `{member}` of an array.")
+    return x
+
+
+# -- Python scalars ------------------------------------------------------------------------------------------------
+
+def _scalar(x, member: str):
+    """The value of an array without axes, as a NumPy scalar."""
+    host = _concrete(x, member).host
+    if host.ndim:
+        raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={host.ndim}. "
+                        "Use x.item() of an array with one element.")
+    return host[()]
+
+
+def truth(self) -> bool:
+    """The truth value of an array with one element."""
+    host = _concrete(self, "__bool__").host
+    if host.size == 1:
+        return bool(host.item() if host.ndim else host)
+    if not host.size:
+        raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is "
+                         "not empty.")
+    raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
+                     f"Got an array of shape {host.shape}.")
+
+
+def to_int(self) -> int:
+    """The value of an array without axes as an int."""
+    return int(_scalar(self, "__int__"))
+
+
+def to_float(self) -> float:
+    """The value of an array without axes as a float."""
+    return float(_scalar(self, "__float__"))
+
+
+def to_complex(self) -> complex:
+    """The value of an array without axes as a complex number."""
+    return complex(_scalar(self, "__complex__"))
+
+
+def to_index(self) -> int:
+    """The value of an integer array without axes, where Python wants an int."""
+    host = _concrete(self, "__index__").host
+    if host.ndim or self.aval.dtype not in dtypes.INTEGER:
+        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and dtype "
+                        f"{self.aval.dtype}.")
+    return int(host)
+
+
+def item(self, *args):
+    """An element as a Python number: the only one, or the one at the index given."""
+    host = np.asarray(_concrete(self, "item").host)
+    if not args and host.size != 1:
+        raise ValueError(f"can only convert an array of size 1 to a Python scalar, got shape {host.shape}. "
+                         "Give the index of the element: x.item(i, j).")
+    if len(args) == 1 and isinstance(args[0], tuple):
+        args = args[0]
+    return _python_value(host.item(*[operator.index(i) for i in args]))
+
+
+def _python_value(x):
+    if isinstance(x, np.generic):                       # the small floats know no Python form of their own
+        return float(x)
+    return x if isinstance(x, (bool, int, float, complex)) else float(x)
+
+
+def tolist(self):
+    """The elements as nested lists of Python numbers."""
+    host = np.asarray(_concrete(self, "tolist").host)
+    if host.dtype.kind == "V":
+        host = host.astype(np.int64 if self.aval.dtype in dtypes.INTEGER else np.float64)
+    return host.tolist()
+
+
+def tobytes(self, order: str = "C") -> bytes:
+    """The elements' bytes, in row-major order."""
+    return np.asarray(_concrete(self, "tobytes").host).tobytes(order)
+
+
+# -- iteration -----------------------------------------------------------------------------------------------------
+
+def rows(self):
+    """The parts of a concrete array along its first axis."""
+    host = np.asarray(self.host)
+    aval = self.aval
+    inner = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
+    return [ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner) for row in host]
+
+
+# -- exchange with other libraries ---------------------------------------------------------------------------------
+
+def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A DLPack capsule of the values in main memory."""
+    host = np.asarray(_concrete(self, "__dlpack__").host)
+    options = {} if max_version is None else {"max_version": max_version}
+    if copy is not None:
+        options["copy"] = copy
+    view = host.view()
+    if max_version is None or tuple(max_version) < (1, 0):
+        view = host.copy()                              # the older protocol cannot say that values are read-only
+    return view.__dlpack__(**options)
+
+
+def dlpack_device(self) -> tuple:
+    """Where the values of `__dlpack__` lie: main memory."""
+    return np.asarray(_concrete(self, "__dlpack_device__").host).__dlpack_device__()
+
+
+def formatted(self, spec: str) -> str:
+    """The array for f-strings; a format is applied to the value of an array without axes."""
+    if type(self) is not ArrayImpl:
+        return format(repr(self), spec)
+    host = np.asarray(self.host)
+    if not host.ndim:
+        return format(host[()] if spec or host.dtype.kind != "V" else str(host), spec)
+    if spec:
+        raise TypeError(f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply to "
+                        "arrays without axes. Print with gradix.numpy.printoptions, or format the elements.")
+    return str(host)
+
+
+# -- placement -----------------------------------------------------------------------------------------------------
+
+def _hook(name: str):
+    """A member the runtime answers."""
+    def member(self, *args, **kwargs):
+        return getattr(_arrays._device, name)(_concrete(self, name), *args, **kwargs)
+    member.__name__ = name
+    return member
+
+
+def is_deleted(self) -> bool:
+    """Whether the array's memory has been given up."""
+    return _concrete(self, "is_deleted")._host is None and self._buffer is None
+
+
+def is_ready(self) -> bool:
+    """Whether the values are there: always true of values in main memory."""
+    _concrete(self, "is_ready")
+    return self._host is not None or bool(self._buffer.is_ready())
+
+
+def delete(self) -> None:
+    """Give up the array's memory; it must not be used again."""
+    _concrete(self, "delete")
+    self._host = self._buffer = None
+
+
+def block_until_ready(self):
+    """Wait until the values are there; returns the array."""
+    if type(self) is ArrayImpl and self._host is None:
+        self._buffer.block_until_ready()
+    return self
+
+
+def copy_to_host_async(self) -> None:
+    """Begin to fetch the values to main memory."""
+    if type(self) is ArrayImpl and self._host is None:
+        self._buffer.copy_to_host_async()
+
+
+def on_device_size_in_bytes(self) -> int:
+    """How many bytes the array takes."""
+    return _concrete(self, "on_device_size_in_bytes").nbytes
+
+
+MEMBERS = {
+    "__bool__": truth, "__int__": to_int, "__float__": to_float, "__complex__": to_complex, "__index__": to_index,
+    "item": item, "tolist": tolist, "tobytes": tobytes, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
+    "__format__": formatted, "is_deleted": is_deleted, "is_ready": is_ready, "delete": delete,
+    "block_until_ready": block_until_ready, "copy_to_host_async": copy_to_host_async,
+    "on_device_size_in_bytes": on_device_size_in_bytes,
+    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self,
+}

@@ -1,0 +1,456 @@
+"""Arithmetic of arrays: sums, products, quotients, remainders, powers, extremes."""
+from __future__ import annotations
+
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix.numpy.promotion import (
+    as_operand, convert, inexact_operand, inexact_operands, number, numeric_operand, numeric_operands, operands,
+)
+from gradix.numpy.selection import where
+
+_BOOL = np.dtype(bool)
+
+
+# -- sums and products ---------------------------------------------------------------------------------------------
+
+def add(x, y):
+    """The sum `x + y`, elementwise, with broadcasting and dtype promotion; of booleans, their `or`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.add(jnp.arange(3), 0.5)
+        Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)
+    """
+    x, y = operands("add", x, y)
+    return lax.add(x, y) if x.aval.dtype in NUMERIC else lax.bitwise_or(x, y)
+
+
+def subtract(x, y):
+    """The difference `x - y`, elementwise, with broadcasting and dtype promotion.
+
+    Raises:
+        TypeError: for booleans; use `logical_xor` or `x & ~y`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.subtract(jnp.arange(3), 1)
+        Array([-1,  0,  1], dtype=int32)
+    """
+    return lax.sub(*operands("subtract", x, y))
+
+
+def multiply(x, y):
+    """The product `x · y`, elementwise, with broadcasting and dtype promotion; of booleans, their `and`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.multiply(jnp.arange(3), jnp.arange(3))
+        Array([0, 1, 4], dtype=int32)
+    """
+    x, y = operands("multiply", x, y)
+    return lax.mul(x, y) if x.aval.dtype in NUMERIC else lax.bitwise_and(x, y)
+
+
+def negative(x):
+    """`-x`, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.negative(jnp.array([1.0, -2.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
+    return lax.neg(as_operand("negative", x))
+
+
+def positive(x, /):
+    """`+x`: the array itself.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.positive(-2.0)
+        Array(-2., dtype=float32, weak_type=True)
+    """
+    return as_operand("positive", x)
+
+
+def absolute(x, /):
+    """`|x|`, elementwise; real for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.absolute(jnp.array([-2, 3]))
+        Array([2, 3], dtype=int32)
+    """
+    x = as_operand("absolute", x)
+    dtype = x.aval.dtype
+    return x if dtype == _BOOL or dtype in dtypes.UNSIGNED else lax.abs(x)
+
+
+abs = absolute
+
+
+def fabs(x, /):
+    """`|x|` as a floating-point number, elementwise.
+
+    Raises:
+        TypeError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fabs(jnp.array([-2, 3]))
+        Array([2., 3.], dtype=float32)
+    """
+    x = inexact_operand("fabs", x)
+    if x.aval.dtype in COMPLEX:
+        raise TypeError(f"ufunc 'fabs' does not support complex dtypes, got {x.aval.dtype}. Use jnp.abs.")
+    return lax.abs(x)
+
+
+def sign(x, /):
+    """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.sign(jnp.array([-2.0, 0.0, 3.0]))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return lax.sign(as_operand("sign", x))
+
+
+def square(x, /):
+    """`x²`, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.square(jnp.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
+    """
+    return lax.square(numeric_operand("square", x))
+
+
+# -- quotients -----------------------------------------------------------------------------------------------------
+
+def true_divide(x1, x2, /):
+    """The quotient `x1 / x2` as a floating-point or complex number, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.true_divide(jnp.array([1, 2]), 2)
+        Array([0.5, 1. ], dtype=float32)
+    """
+    if isinstance(x1, Array) and type(x2) is float and x1.aval.dtype in INEXACT and not x1.aval.weak_type:
+        return lax.div(x1, number(x2, x1.aval.dtype))
+    return lax.div(*inexact_operands("true_divide", x1, x2))
+
+
+def divide(x1, x2, /):
+    """The quotient `x1 / x2`: another name of `true_divide`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.divide(3.0, 2.0)
+        Array(1.5, dtype=float32, weak_type=True)
+    """
+    return true_divide(x1, x2)
+
+
+def reciprocal(x, /):
+    """`1 / x` as a floating-point or complex number, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.reciprocal(jnp.array([1, 4]))
+        Array([1.  , 0.25], dtype=float32)
+    """
+    return lax.integer_pow(inexact_operand("reciprocal", x), -1)
+
+
+def floor_divide(x1, x2, /):
+    """The largest whole number not above `x1 / x2`, elementwise.
+
+    Raises:
+        TypeError: for complex operands.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+        Array([ 3, -4], dtype=int32)
+    """
+    x, y = numeric_operands("floor_divide", x1, x2)
+    dtype = x.aval.dtype
+    if dtype in dtypes.UNSIGNED:
+        return lax.div(x, y)
+    if dtype in dtypes.INTEGER:
+        q = lax.div(x, y)
+        uneven = lax.ne(lax.rem(x, y), number(0, dtype))
+        down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
+        return where(down, lax.sub(q, number(1, dtype)), q)
+    if dtype in COMPLEX:
+        raise TypeError(f"floor_divide does not support complex-valued inputs, got {dtype}.")
+    return _float_divmod(x, y)[0]
+
+
+def remainder(x1, x2, /):
+    """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.remainder(jnp.array([7, -7]), 3)
+        Array([1, 2], dtype=int32)
+    """
+    x, y = numeric_operands("remainder", x1, x2)
+    dtype = x.aval.dtype
+    zero = number(0, dtype)
+    if dtype in dtypes.INTEGER:
+        y = where(lax.eq(y, zero), number(1, dtype), y)
+    r = lax.rem(x, y)
+    away = lax.bitwise_and(lax.ne(lax.lt(r, zero), lax.lt(y, zero)), lax.ne(r, zero))
+    return where(away, lax.add(r, y), r)
+
+
+def mod(x1, x2, /):
+    """The remainder of `x1 / x2` with the sign of `x2`: another name of `remainder`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.mod(5.5, 2.0)
+        Array(1.5, dtype=float32, weak_type=True)
+    """
+    return remainder(x1, x2)
+
+
+def fmod(x1, x2, /):
+    """The remainder of `x1 / x2` with the sign of `x1`, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fmod(jnp.array([7, -7]), 3)
+        Array([ 1, -1], dtype=int32)
+    """
+    x, y = numeric_operands("fmod", x1, x2)
+    dtype = x.aval.dtype
+    if dtype in dtypes.INTEGER:
+        y = where(lax.eq(y, number(0, dtype)), number(1, dtype), y)
+    return lax.rem(x, y)
+
+
+def divmod(x1, x2, /):
+    """`(floor_divide(x1, x2), remainder(x1, x2))`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.divmod(jnp.array([7, -7]), 2)
+        (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
+    x, y = numeric_operands("divmod", x1, x2)
+    if x.aval.dtype in dtypes.INTEGER:
+        return floor_divide(x, y), remainder(x, y)
+    if x.aval.dtype in COMPLEX:
+        raise TypeError(f"divmod does not support complex-valued inputs, got {x.aval.dtype}.")
+    return _float_divmod(x, y)
+
+
+def _float_divmod(x, y):
+    dtype = x.aval.dtype
+    zero = number(0, dtype)
+    r = lax.rem(x, y)
+    q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
+    down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.sign(y), lax.sign(r)))
+    r = where(down, lax.add(r, y), r)
+    return lax.round(where(down, lax.sub(q, number(1, dtype)), q)), r
+
+
+# -- powers --------------------------------------------------------------------------------------------------------
+
+def power(x1, x2, /):
+    """`x1` to the power `x2`, elementwise.
+
+    A Python integer exponent is taken by repeated multiplication, which has derivatives everywhere.
+
+    Raises:
+        TypeError: an integer `x1` with a negative integer exponent known while tracing.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.power(jnp.arange(4), 2)
+        Array([0, 1, 4, 9], dtype=int32)
+    """
+    if not isinstance(x2, Array):
+        if isinstance(x2, (int, np.integer, np.bool_)) or (
+                isinstance(x2, np.ndarray) and not x2.ndim and x2.dtype.kind in "iub"):
+            return lax.integer_pow(numeric_operand("power", x1), int(x2))
+        return _power(*operands("power", x1, x2))
+    return _power_of_array(x1, x2)
+
+
+def _power(x, y):
+    if x.aval.dtype in INEXACT:
+        return lax.pow(x, y)
+    return _integer_power(*numeric_operands("power", x, y))
+
+
+def _power_of_array(x1, x2):
+    x, y = operands("power", x1, x2)
+    if x.aval.dtype not in INEXACT:
+        return _integer_power(*numeric_operands("power", x, y))
+    if x2.aval.dtype in dtypes.INTEGER and not isinstance(x1, int):
+        exponent = x2 if x2.aval.ndim == y.aval.ndim else lax.broadcast_in_dim(
+            x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim)))
+        return lax.pow(x, exponent)                 # an integer exponent keeps the derivative in x defined at 0
+    return lax.pow(x, y)
+
+
+def _integer_power(x, y):
+    """`xʸ` of integers by squaring, over the bits of `y` that matter before the result overflows."""
+    dtype = x.aval.dtype
+    zero, one = number(0, dtype), number(1, dtype)
+    out = where(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
+    for bit in range(6):
+        if bit:
+            x, y = lax.mul(x, x), lax.shift_right_logical(y, one)
+        out = where(lax.bitwise_and(y, one), lax.mul(out, x), out)
+    return out
+
+
+def pow(x1, x2, /):
+    """`x1` to the power `x2`: another name of `power`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.pow(2.0, 3)
+        Array(8., dtype=float32, weak_type=True)
+    """
+    return power(x1, x2)
+
+
+def float_power(x, y, /):
+    """`x` to the power `y` as a floating-point or complex number, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.float_power(jnp.array([2, 3]), 2)
+        Array([4., 9.], dtype=float32)
+    """
+    return lax.pow(*inexact_operands("float_power", x, y))
+
+
+# -- extremes ------------------------------------------------------------------------------------------------------
+
+def maximum(x, y):
+    """The larger of `x` and `y`, elementwise; NaN if either is.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.maximum(jnp.array([1, 5]), 3)
+        Array([3, 5], dtype=int32)
+    """
+    return lax.max(*operands("maximum", x, y))
+
+
+def minimum(x, y):
+    """The smaller of `x` and `y`, elementwise; NaN if either is.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.minimum(jnp.array([1, 5]), 3)
+        Array([1, 3], dtype=int32)
+    """
+    return lax.min(*operands("minimum", x, y))
+
+
+def fmax(x1, x2):
+    """The larger of `x1` and `x2`, elementwise; where one is NaN, the other.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
+        Array([1. , 0.5], dtype=float32)
+    """
+    x, y = operands("fmax", x1, x2)
+    first = _ordered(lax.gt, x, y)
+    return where(lax.bitwise_or(first, lax.ne(y, y)), x, y)
+
+
+def fmin(x1, x2):
+    """The smaller of `x1` and `x2`, elementwise; where one is NaN, the other.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
+        Array([0.5, 0.5], dtype=float32)
+    """
+    x, y = operands("fmin", x1, x2)
+    first = _ordered(lax.lt, x, y)
+    return where(lax.bitwise_or(first, lax.ne(y, y)), x, y)
+
+
+def _ordered(compare, x, y):
+    """`compare` of numbers; complex ones by real part, then imaginary part."""
+    if x.aval.dtype not in COMPLEX:
+        return compare(x, y)
+    xr, yr = lax.real(x), lax.real(y)
+    return where(lax.eq(xr, yr), compare(lax.imag(x), lax.imag(y)), compare(xr, yr))
+
+
+# -- whole numbers -------------------------------------------------------------------------------------------------
+
+def gcd(x1, x2):
+    """The greatest common divisor of `|x1|` and `|x2|`, elementwise.
+
+    Raises:
+        ValueError: the operands are no integers.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.gcd(jnp.array([12, 18]), 8)
+        Array([4, 2], dtype=int32)
+    """
+    x, y = _whole("gcd", x1, x2)
+    x, y = absolute(x), absolute(y)
+    zero = number(0, x.aval.dtype)
+
+    def step(pair):
+        a, b = pair
+        going = lax.ne(b, zero)
+        return where(going, b, a), where(going, lax.rem(a, where(going, b, number(1, b.aval.dtype))), b)
+
+    def unfinished(pair):
+        left = lax.ne(pair[1], zero)
+        return lax.reduce_or(left, tuple(range(left.aval.ndim)))
+
+    shape = lax.add(x, y).aval.shape
+    x, y = (lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape)))) for v in (x, y))
+    return lax.while_loop(unfinished, step, (x, y))[0]
+
+
+def lcm(x1, x2):
+    """The least common multiple of `|x1|` and `|x2|`, elementwise.
+
+    Raises:
+        ValueError: the operands are no integers.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.lcm(jnp.array([4, 6]), 10)
+        Array([20, 30], dtype=int32)
+    """
+    x, y = _whole("lcm", x1, x2)
+    x, y = absolute(x), absolute(y)
+    divisor = gcd(x, y)
+    zero = number(0, divisor.aval.dtype)
+    none = lax.eq(divisor, zero)
+    return where(none, zero, lax.mul(x, lax.div(y, where(none, number(1, zero.aval.dtype), divisor))))
+
+
+def _whole(name: str, x1, x2):
+    x, y = operands(name, x1, x2)
+    if x.aval.dtype not in dtypes.INTEGER:
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x.aval.dtype}.")
+    return x, y

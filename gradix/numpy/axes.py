@@ -1,0 +1,52 @@
+"""Axis arguments: negative ones counted from the end, checked against the rank."""
+from __future__ import annotations
+
+import operator
+
+from gradix._core.trace import Tracer
+
+ALL = tuple([tuple(range(n)) for n in range(65)])        # the axes of an array of n dimensions
+
+
+def axis_of(axis, ndim: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ValueError: it is out of bounds.
+        TypeError: it is no integer.
+    """
+    try:
+        i = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis must be an integer known while the program is traced, got {axis!r} "
+                        f"of type {type(axis).__name__}.{_static(axis)}") from None
+    if not -ndim <= i < ndim:
+        raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")
+    return i + ndim if i < 0 else i
+
+
+def axes_of(axis, ndim: int) -> tuple:
+    """Axes counted from the front: one, several, or all for None.
+
+    Raises:
+        ValueError: one is out of bounds, or named twice.
+    """
+    if axis is None:
+        return ALL[ndim]
+    if isinstance(axis, (tuple, list)):
+        axes = tuple([axis_of(a, ndim) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"duplicate value in 'axis': {axis}")
+        return axes
+    return (axis_of(axis, ndim),)
+
+
+def _static(axis) -> str:
+    return " Make the argument static: static_argnums or static_argnames of jit." if isinstance(axis, Tracer) else ""
+
+
+def no_out(name: str, out) -> None:
+    """Refuse NumPy's `out=`: arrays are immutable."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. "
+                                  f"Write result = jnp.{name}(...) instead.")

@@ -1,0 +1,347 @@
+"""Differences, integrals, interpolation and convolution of sampled functions."""
+from __future__ import annotations
+
+import math
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
+from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.conversion import asarray
+from gradix.numpy.promotion import (
+    as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes, promote_dtypes_inexact,
+)
+from gradix.numpy.reductions import sum
+from gradix.numpy.selection import where
+
+_BOOL = np.dtype(bool)
+
+
+# -- differences ---------------------------------------------------------------------------------------------------
+
+def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None):
+    """The differences of neighbours along an axis, taken `n` times; of booleans, whether they differ.
+
+    Args:
+        a: the array.
+        n: how often.
+        axis: the axis.
+        prepend: values to put before the array.
+        append: values to put after it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diff(jnp.array([1, 4, 9]))
+        Array([3, 5], dtype=int32)
+    """
+    x = as_operand("diff", a)
+    n = as_int(n)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if not x.aval.ndim:
+        raise ValueError(f"diff requires input that is at least one dimensional; got an array of shape {x.aval.shape}.")
+    if not n:
+        return x
+    axis = axis_of(axis, x.aval.ndim)
+    ends = [None if v is None else _end_piece(v, x, axis) for v in (prepend, append)]
+    pieces = [v for v in (ends[0], x, ends[1]) if v is not None]
+    if len(pieces) > 1:
+        x = lax.concatenate([convert(p, p.aval.dtype) for p in promote_dtypes("diff", *pieces)], axis)
+    op = lax.ne if x.aval.dtype == _BOOL else lax.sub
+    for _ in [None] * n:
+        size = x.aval.shape[axis]
+        first = lax.slice_in_dim(x, 1, None, axis=axis) if size else x
+        x = op(first, lax.slice_in_dim(x, 0, -1, axis=axis) if size else x)
+    return x
+
+
+def _end_piece(value, x, axis: int):
+    value = as_operand("diff", value)
+    if value.aval.ndim:
+        return value
+    return lax.broadcast_in_dim(value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ())
+
+
+def ediff1d(ary, to_end=None, to_begin=None):
+    """The differences of neighbours of the array in one row, with values put before and after.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
+        Array([3, 5, 0], dtype=int32)
+    """
+    x = as_operand("ediff1d", ary)
+    x = lax.reshape(x, (x.aval.size,))
+    out = diff(x)
+    ends = [None if v is None else as_operand("ediff1d", v) for v in (to_begin, to_end)]
+    ends = [None if v is None else convert(lax.reshape(v, (v.aval.size,)), x.aval.dtype) for v in ends]
+    pieces = [v for v in (ends[0], out, ends[1]) if v is not None]
+    return lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
+
+
+def gradient(f, *varargs, axis=None, edge_order: int | None = None):
+    """The derivative of a sampled function along each axis, by central differences; one-sided at the ends.
+
+    Args:
+        f: the samples.
+        *varargs: the distance between samples, one for all axes or one for each; or their coordinates.
+        axis: the axis, or axes; all by default.
+        edge_order: not supported.
+
+    Returns:
+        An array for one axis, a list of arrays for several.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
+        Array([1., 2., 4., 5.], dtype=float32)
+    """
+    if edge_order is not None:
+        raise NotImplementedError(f"The 'edge_order' argument to jnp.gradient is not supported, got {edge_order}.")
+    x, *spaces = promote_dtypes_inexact("gradient", f, *varargs)
+    axes = axes_of(axis, x.aval.ndim)
+    if len(spaces) not in (0, 1, len(axes)):
+        raise TypeError(f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all axes, "
+                        f"or one for each of the {len(axes)}.")
+    if any([x.aval.shape[i] < 2 for i in axes]):
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required; "
+                         f"got shape {x.aval.shape}.")
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [number(1, x.aval.dtype, x.aval.weak_type)] * len(axes)
+    out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
+    return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
+
+
+def _gradient(x, h, axis: int):
+    part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
+    if h.aval.ndim == 0:
+        two = number(2, x.aval.dtype)
+        inner = true_divide(true_divide(subtract(part(2, None), part(0, -2)), two), h)
+        first = true_divide(subtract(part(1, 2), part(0, 1)), h)
+        last = true_divide(subtract(part(-1, None), part(-2, -1)), h)
+    else:
+        if h.aval.ndim != 1 or h.aval.shape[0] != x.aval.shape[axis]:
+            raise ValueError(f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis of "
+                             f"size {x.aval.shape[axis]}.")
+        steps = diff(h)
+        steps = lax.reshape(steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)]))
+        low, high = (lax.slice_in_dim(steps, *ends, axis=axis) for ends in ((0, -1), (1, None)))
+        # Weighted so that the formula is exact for parabolas.
+        a = true_divide(lax.neg(high), multiply(low, add(low, high)))
+        b = true_divide(subtract(high, low), multiply(low, high))
+        c = true_divide(low, multiply(high, add(low, high)))
+        inner = add(add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None)))
+        first = true_divide(subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis))
+        last = true_divide(subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis))
+    pieces = [convert(p, x.aval.dtype, inner.aval.weak_type) for p in (first, inner, last)]
+    return lax.concatenate(pieces, axis)
+
+
+def trapezoid(y, x=None, dx=1.0, axis: int = -1):
+    """The integral of a sampled function by the trapezoidal rule.
+
+    Args:
+        y: the samples.
+        x: their coordinates; by default equally spaced.
+        dx: the distance between samples, when `x` is not given.
+        axis: the axis to integrate along.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
+        Array(4., dtype=float32)
+    """
+    if x is None:
+        y = inexact_operand("trapezoid", y)
+        step = convert(as_operand("trapezoid", dx), y.aval.dtype)
+        axis = axis_of(axis, y.aval.ndim)
+    else:
+        y, x = promote_dtypes_inexact("trapezoid", y, x)
+        axis = axis_of(axis, y.aval.ndim)
+        step = diff(x) if x.aval.ndim == 1 else diff(x, axis=axis)
+        if x.aval.ndim == 1:
+            shape = [1] * y.aval.ndim
+            shape[axis] = step.aval.shape[0]
+            step = lax.reshape(step, tuple(shape))
+    pairs = add(lax.slice_in_dim(y, 1, None, axis=axis), lax.slice_in_dim(y, 0, -1, axis=axis))
+    return multiply(number(0.5, y.aval.dtype), sum(multiply(step, pairs), axis))
+
+
+def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
+    """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
+
+    Args:
+        p: the angles.
+        discont: how far neighbours may differ; half the period by default, and never less.
+        axis: the axis along which neighbours are compared.
+        period: the period.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.unwrap(jnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0)
+        Array([0., 3., 6., 7.], dtype=float32)
+    """
+    p = as_operand("unwrap", p)
+    if p.aval.dtype in COMPLEX:
+        raise ValueError(f"jnp.unwrap does not support complex inputs, got {p.aval.dtype}.")
+    p, period = promote_dtypes("unwrap", p, period)
+    dtype = p.aval.dtype
+    if not p.aval.shape[axis]:
+        return p
+    steps = diff(p, axis=axis)
+    half = _halved(period)
+    limit = half if discont is None else convert(as_operand("unwrap", discont), dtype)
+    wrapped = subtract(remainder(add(steps, half), period), half)
+    at_low = lax.bitwise_and(lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))),
+                             lax.gt(steps, number(0, dtype)))
+    wrapped = where(at_low, half, wrapped)
+    change = where(lax.lt(lax.abs(steps), limit), number(0, dtype), subtract(wrapped, steps))
+    axis = axis_of(axis, p.aval.ndim)
+    total = lax.cumsum(change, axis=axis)
+    rest = add(lax.slice_in_dim(p, 1, None, axis=axis), total)
+    first = lax.slice_in_dim(p, 0, 1, axis=axis)
+    return lax.concatenate([convert(first, rest.aval.dtype, rest.aval.weak_type), rest], axis)
+
+
+def _halved(period):
+    dtype = period.aval.dtype
+    return lax.div(period, number(2, dtype)) if dtype in INTEGER or dtype in INEXACT else period
+
+
+# -- interpolation -------------------------------------------------------------------------------------------------
+
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """A piecewise linear function through given points.
+
+    Args:
+        x: where to evaluate it.
+        xp: the points' coordinates, increasing.
+        fp: the points' values.
+        left: the value before the first point, or 'extrapolate'; by default the first value.
+        right: the value after the last point, or 'extrapolate'; by default the last value.
+        period: of a periodic function; then `left` and `right` have no meaning.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
+        Array(15., dtype=float32)
+    """
+    xp, fp = as_operand("interp", xp, 1), as_operand("interp", fp, 2)
+    if xp.aval.shape != fp.aval.shape or xp.aval.ndim != 1:
+        raise ValueError(f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.aval.shape} and "
+                         f"{fp.aval.shape}.")
+    for name, value in (("left", left), ("right", right)):
+        if isinstance(value, str) and value != "extrapolate":
+            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {value!r}")
+    x, xp = promote_dtypes_inexact("interp", x, xp)
+    fp = inexact_operand("interp", fp)
+    if x.aval.dtype in COMPLEX:
+        raise ValueError("jnp.interp: x and xp must be real, got complex values.")
+    x, xp = convert(x, x.aval.dtype), convert(xp, xp.aval.dtype)
+    if period is not None:
+        x, xp, fp = _one_period(x, xp, fp, period)
+        left = right = None
+    return _interpolated(x, xp, fp, left, right, period is not None)
+
+
+def _one_period(x, xp, fp, period):
+    """Everything brought into one period, and a point of each neighbouring period added."""
+    period = convert(as_operand("interp", period), xp.aval.dtype)
+    if period.aval.ndim:
+        raise ValueError(f"period must be a scalar; got shape {period.aval.shape}")
+    period = lax.abs(period)
+    x, xp = remainder(x, period), remainder(xp, period)
+    xp, fp = lax.sort((xp, fp), dimension=0, num_keys=1)
+    xp = lax.concatenate([lax.sub(xp[-1:], period), xp, lax.add(xp[:1], period)], 0)
+    return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
+
+
+def _interpolated(x, xp, fp, left, right, periodic: bool):
+    n = xp.aval.shape[0]
+    place = xp.searchsorted(x, side="right")
+    kind = place.aval.dtype
+    place = lax.clamp(number(1, kind), place, number(n - 1, kind))
+    before = lax.sub(place, number(1, kind))
+    x0, f0 = xp[before], fp[before]
+    width, rise = lax.sub(xp[place], x0), lax.sub(fp[place], f0)
+    # Two points may share a coordinate: then there is no slope.
+    level = lax.le(lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype))
+    safe = where(level, number(1, width.aval.dtype), width)
+    out = where(level, f0, add(f0, multiply(true_divide(lax.sub(x, x0), safe), rise)))
+    if periodic:
+        return out
+    if left != "extrapolate" or not isinstance(left, str):
+        out = where(lax.lt(x, xp[0]), fp[0] if left is None else convert(as_operand("interp", left), out.aval.dtype), out)
+    if right != "extrapolate" or not isinstance(right, str):
+        out = where(lax.gt(x, xp[-1]), fp[-1] if right is None else convert(as_operand("interp", right), out.aval.dtype), out)
+    return out
+
+
+# -- convolution ---------------------------------------------------------------------------------------------------
+
+def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None):
+    """The discrete convolution of two vectors.
+
+    Args:
+        a: a vector.
+        v: another.
+        mode: 'full' for all positions where they overlap, 'same' for the length of the longer one, 'valid' for the
+            positions where they overlap wholly.
+        precision: of the products, as for `lax.dot`.
+        preferred_element_type: the dtype to add up in.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+        Array([1., 3., 2.], dtype=float32)
+    """
+    x, y = _vectors("convolve", a, v, mode)
+    if x.aval.shape[0] < y.aval.shape[0]:
+        x, y = y, x
+    return _slide(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
+
+
+def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None):
+    """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
+
+    Args:
+        a: a vector.
+        v: another.
+        mode: as for `convolve`.
+        precision: of the products, as for `lax.dot`.
+        preferred_element_type: the dtype to add up in.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
+        Array([2., 3.], dtype=float32)
+    """
+    x, y = _vectors("correlate", a, v, mode)
+    y = lax.conj(y) if y.aval.dtype in COMPLEX else y
+    if x.aval.shape[0] >= y.aval.shape[0]:
+        return _slide(x, y, mode, precision, preferred_element_type)
+    return lax.rev(_slide(y, x, mode, precision, preferred_element_type), (0,))
+
+
+def _vectors(name: str, a, v, mode: str):
+    x, y = promote_dtypes_inexact(name, a, v)
+    if x.aval.ndim != 1 or y.aval.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}.")
+    if not x.aval.size or not y.aval.size:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
+    return convert(x, x.aval.dtype), convert(y, y.aval.dtype)
+
+
+def _slide(x, y, mode: str, precision, preferred):
+    """The sums of products of `y` with each piece of `x` under it."""
+    m = y.aval.shape[0]
+    padding = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
+    preferred = None if preferred is None else asarray(0, preferred).aval.dtype
+    lhs, rhs = (lax.broadcast_in_dim(v, (1, 1, v.aval.shape[0]), (2,)) for v in (x, y))
+    out = lax.conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred)
+    return lax.squeeze(out, (0, 1))

@@ -1,0 +1,333 @@
+"""Arrays from values: array, asarray, copy, astype, and from buffers, text and other libraries."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array, wrap_host
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import COMPLEX, SUPPORTED
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix.numpy.placement import place
+from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, raise_rank
+
+_NUMBERS = (float, int, complex, bool)
+
+
+def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K", ndmin: int = 0, device=None,
+          out_sharding=None):
+    """An array made of a number, a sequence, a NumPy array or anything array-like; always a new one.
+
+    Args:
+        object: the values: nested lists may hold arrays and traced arrays.
+        dtype: the dtype; by default that of the values, at most 32 bits wide unless x64 is enabled.
+        copy: whether the result may share memory with `object`: arrays are immutable, so it has no visible effect.
+        order: 'K' only: arrays have one memory layout.
+        ndmin: least number of axes; axes of size 1 are put in front.
+        device: the device, or sharding, the array goes to.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        TypeError: the values are no numbers.
+        ValueError: nested lists are ragged, or hold None.
+        OverflowError: a Python int does not fit the dtype.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array([1, 2.5])
+        Array([1. , 2.5], dtype=float32)
+    """
+    del copy
+    if args:
+        raise TypeError(f"array takes object and dtype as positional arguments, got {2 + len(args)}.")
+    if order is not None and order != "K":
+        raise NotImplementedError(f"array: only order='K' is supported, got order={order!r}: memory layout belongs to XLA.")
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
+    x = _converted(object, dtype)
+    if x.aval.ndim < ndmin:
+        x = raise_rank(x, ndmin)
+    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+
+
+def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None, out_sharding=None):
+    """An array of the values of `a`; `a` itself when it is one already.
+
+    Args:
+        a: the values, as for `array`.
+        dtype: the dtype to convert to.
+        order: None or 'K'.
+        copy: has no visible effect: arrays are immutable.
+        device: the device, or sharding, the array goes to.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.asarray([True, False])
+        Array([ True, False], dtype=bool)
+    """
+    if isinstance(a, Array) and dtype is None and device is None and out_sharding is None:
+        return a
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, "asarray", stacklevel=3)
+    return array(a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding)
+
+
+# -- values of every sort ------------------------------------------------------------------------------------------
+
+def _converted(x, dtype) -> Array:
+    if isinstance(x, Array):
+        return x if dtype is None else _cast(x, dtype)
+    t = type(x)
+    if t in _NUMBERS:
+        return _from_number(x, dtype)
+    if t is list or t is tuple:
+        return _from_sequence(x, dtype)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return _from_numpy(x, dtype)
+    if hasattr(x, "__jax_array__"):
+        return _converted(x.__jax_array__(), dtype)
+    if isinstance(x, _NUMBERS):
+        return _from_number(next(b for b in (bool, *_NUMBERS) if isinstance(x, b))(x), dtype)
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
+    if isinstance(x, (list, tuple, range)):
+        return _from_sequence(list(x), dtype)
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, (memoryview, bytearray)):
+        return _from_numpy(np.asarray(x), dtype)
+    if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (str, bytes, dict)):
+        return _from_sequence(list(x), dtype)
+    raise _no_array(x, np.asarray(x).dtype)
+
+
+def _no_array(x, dtype) -> TypeError:
+    text = repr(x)
+    text = text if len(text) < 60 else text[:57] + "..."
+    return TypeError(f"Value '{text}' with dtype {dtype} is not a valid array type. Only arrays of numeric types are "
+                     "supported: numbers, booleans, NumPy arrays, and nested lists of these.")
+
+
+def _from_number(x, dtype) -> Array:
+    if dtype is None:
+        try:
+            return as_array(x)
+        except OverflowError as error:
+            raise OverflowError(f"{error} Pass dtype= to name a wider one.") from None
+    if type(x) is int and dtype in dtypes.INTEGER:
+        dtypes.check_python_int(x, dtype)
+    with np.errstate(over="ignore"):
+        if type(x) is float and dtype in dtypes.INTEGER:
+            return wrap_host(np.asarray(np.float64(x).astype(dtype)))
+        return ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))
+
+
+def _cast(x, dtype) -> Array:
+    if x.aval.dtype in COMPLEX and dtype not in COMPLEX and dtype != bool:
+        warnings.warn("Casting complex values to real discards the imaginary part; take jnp.real(x) to say so.",
+                      np.exceptions.ComplexWarning, stacklevel=4)
+    return convert(x, dtype)
+
+
+def _from_numpy(x, dtype) -> Array:
+    if x.dtype not in SUPPORTED:
+        if x.dtype == dtypes.float0:
+            return ArrayImpl(np.zeros(x.shape, dtypes.float0), make_aval(x.shape, dtypes.float0))
+        if not x.dtype.isnative and x.dtype.newbyteorder("=") in SUPPORTED:
+            return _from_numpy(x.astype(x.dtype.newbyteorder("=")), dtype)
+        raise _no_array(x, x.dtype)
+    want = dtypes.canonicalize_dtype(x.dtype) if dtype is None else dtype
+    if x.dtype in COMPLEX and want not in COMPLEX and want != bool:
+        return _cast(wrap_host(np.array(x)), want)
+    with np.errstate(all="ignore"):
+        return wrap_host(np.array(x, dtype=want, order="C", subok=False))
+
+
+def _from_sequence(x, dtype) -> Array:
+    """A nested list; on the host when it holds no traced arrays."""
+    kinds: set[type] = set()
+    _leaf_types(x, kinds)
+    if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
+        return _from_plain(x, kinds, dtype)
+    if any(issubclass(t, Tracer) for t in kinds) or any(hasattr(t, "__jax_array__") for t in kinds):
+        return _stacked(x, dtype)
+    return _from_arrays(x, dtype)
+
+
+def _leaf_types(x, found: set) -> None:
+    for item in x:
+        t = type(item)
+        if t is list or t is tuple:
+            _leaf_types(item, found)
+        else:
+            found.add(t)
+
+
+def _from_plain(x, kinds, dtype) -> Array:
+    if type(None) in kinds:
+        raise ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
+    if dtype is None and kinds <= {int, bool, float, complex}:
+        for kind in (complex, float, int, bool):
+            if kind in kinds or (kind is float and not kinds):
+                dtype = dtypes.python_scalar_dtype(kind)
+                break
+    with np.errstate(over="ignore"):
+        h = np.array(x, dtype=dtype) if kinds <= {int, bool, float, complex} else np.array(x)
+    if h.dtype not in SUPPORTED:
+        raise _no_array(x, h.dtype)
+    return _from_numpy(h, dtype)
+
+
+def _from_arrays(x, dtype) -> Array:
+    """A nested list of concrete arrays and numbers."""
+    leaves: list = []
+    _leaves(x, leaves)
+    if dtype is None:
+        dtype, _ = dtypes.promote(*leaves)
+    if any(dtypes.is_extended(getattr(v, "dtype", None)) for v in leaves):
+        return _stacked(x, dtype)
+    with np.errstate(all="ignore"):
+        return wrap_host(np.array(_host_values(x), dtype=dtype))
+
+
+def _leaves(x, out: list) -> None:
+    for item in x:
+        if type(item) is list or type(item) is tuple:
+            _leaves(item, out)
+        else:
+            out.append(item if isinstance(item, (Array, *_NUMBERS)) else as_array(item))
+
+
+def _host_values(x):
+    return [_host_values(item) if type(item) in (list, tuple) else
+            item.host if isinstance(item, ArrayImpl) else item for item in x]
+
+
+def _stacked(x, dtype) -> Array:
+    """A nested list with traced arrays in it: joined along a new first axis, level by level."""
+    parts = [_stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype) for item in x]
+    parts = promote_dtypes("array", *parts)
+    parts = [convert(p, p.aval.dtype) for p in parts]
+    shapes = {p.aval.shape for p in parts}
+    if len(shapes) > 1:
+        raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape: its "
+                         f"parts have shapes {sorted(shapes)}.")
+    rows = [lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts]
+    return lax.concatenate(rows, 0)
+
+
+# -- copies and casts ----------------------------------------------------------------------------------------------
+
+def copy(a, order: str | None = None):
+    """A copy of an array.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.copy(jnp.arange(3))
+        Array([0, 1, 2], dtype=int32)
+    """
+    x = as_operand("copy", a)
+    if order not in (None, "K"):
+        raise NotImplementedError(f"copy: only order='K' is supported, got order={order!r}.")
+    return ArrayImpl(x._host, x.aval, x._buffer) if type(x) is ArrayImpl else x
+
+
+def astype(x, dtype, /, *, copy: bool = False, device=None):
+    """An array converted to a dtype.
+
+    Args:
+        x: the array.
+        dtype: the dtype; None means the default floating one.
+        copy: has no visible effect: arrays are immutable.
+        device: the device, or sharding, the result goes to.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.astype(jnp.array([1.7, -1.7]), int)
+        Array([ 1, -1], dtype=int32)
+    """
+    del copy
+    x = as_operand("astype", x)
+    dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=3)
+    own = x.aval.dtype
+    if own in COMPLEX and dtype not in COMPLEX and dtype in SUPPORTED:
+        if dtype == bool:
+            return lax.ne(x, number(0, own))
+        warnings.warn("Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to take "
+                      "the part you mean.", DeprecationWarning, stacklevel=2)
+    if dtypes.is_extended(own) != dtypes.is_extended(dtype):
+        raise ValueError(f"astype cannot convert {own} to {dtype}: use random.key_data and random.wrap_key_data for keys.")
+    out = convert(x, dtype)
+    return out if device is None else place(out, device, None)
+
+
+def from_dlpack(x, /, *, device=None, copy: bool | None = None):
+    """An array of the values of another library's array, through the DLPack protocol.
+
+    Args:
+        x: an object with `__dlpack__` and `__dlpack_device__`.
+        device: the device the array goes to.
+        copy: False refuses a copy; values in main memory are always copied.
+
+    Example:
+        >>> import numpy as np, gradix.numpy as jnp
+        >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
+        Array([0., 1., 2.], dtype=float32)
+    """
+    if copy is False:
+        raise ValueError("from_dlpack(copy=False) is not possible: arrays are immutable, the values' owner is not. "
+                         "Leave copy out.")
+    if isinstance(x, Array):
+        return x if device is None else place(x, device, None)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}.")
+    return array(np.from_dlpack(x), device=device)
+
+
+def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0):
+    """An array of the bytes of a buffer.
+
+    Args:
+        buffer: bytes, or anything with the buffer interface.
+        dtype: how to read them.
+        count: how many elements; -1 for all.
+        offset: the byte to begin at.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.frombuffer(b"abc", dtype="uint8")
+        Array([97, 98, 99], dtype=uint8)
+    """
+    return asarray(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset))
+
+
+def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
+    """An array of the numbers in a text.
+
+    Args:
+        string: the text.
+        dtype: their dtype.
+        count: how many to read; -1 for all.
+        sep: what separates them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fromstring("1 2 3", int, sep=" ")
+        Array([1, 2, 3], dtype=int32)
+    """
+    return asarray(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep))
+
+
+def fromfile(*args, **kwargs):
+    """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`."""
+    raise NotImplementedError("jnp.fromfile() is not implemented: reading a file while a program is traced would happen "
+                              "once, not at each call. Use jnp.asarray(np.fromfile(...)) outside of traced functions.")
+
+
+def fromiter(*args, **kwargs):
+    """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`."""
+    raise NotImplementedError("jnp.fromiter() is not implemented: consuming an iterator while a program is traced would "
+                              "happen once, not at each call. Use jnp.asarray(np.fromiter(...)) outside of traced functions.")

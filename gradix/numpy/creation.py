@@ -1,0 +1,283 @@
+"""New arrays: filled with a value, grids, and results of functions of the index."""
+from __future__ import annotations
+
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._api.vmap import vmap
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INTEGER
+from gradix._core.operators import Array
+from gradix.numpy.placement import place
+from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
+from gradix.numpy.ranges import arange
+
+
+# -- filled arrays -------------------------------------------------------------------------------------------------
+
+def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
+    dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    if dtypes.is_extended(dtype):
+        raise TypeError(f"{name} cannot make arrays of dtype {dtype}: keys come from random.key and random.split.")
+    x = lax.full(shape, number(value, dtype))
+    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+
+
+def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+    """An array of zeros.
+
+    Args:
+        shape: an int or a sequence of ints.
+        dtype: float32 by default.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.zeros(3, int)
+        Array([0, 0, 0], dtype=int32)
+    """
+    return _filled("zeros", shape, 0, dtype, device, out_sharding)
+
+
+def ones(shape, dtype=None, *, device=None, out_sharding=None):
+    """An array of ones.
+
+    Args:
+        shape: an int or a sequence of ints.
+        dtype: float32 by default.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ones((2, 2))
+        Array([[1., 1.],
+               [1., 1.]], dtype=float32)
+    """
+    return _filled("ones", shape, 1, dtype, device, out_sharding)
+
+
+def empty(shape, dtype=None, *, device=None, out_sharding=None):
+    """An array to be filled later; its elements are zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.empty(2)
+        Array([0., 0.], dtype=float32)
+    """
+    return _filled("empty", shape, 0, dtype, device, out_sharding)
+
+
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+    """An array in which every element, or every row, is `fill_value`.
+
+    Args:
+        shape: an int or a sequence of ints.
+        fill_value: a number, or an array that broadcasts to `shape`.
+        dtype: that of the value by default.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.full((2, 2), jnp.array([1, 2]))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
+    dtype = None if dtype is None else dtypes.requested_dtype(dtype, "full", stacklevel=3)
+    value = _value_of("full", fill_value, dtype)
+    if not value.aval.ndim:
+        x = lax.full(shape, value)
+    else:
+        shape = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+        if common_shape("full", value, lax.full(shape, number(0, value.aval.dtype))) != shape:
+            raise ValueError(f"full: a fill_value of shape {value.aval.shape} does not broadcast to shape {shape}.")
+        x = broadcast_to(value, tuple([as_int(n) for n in shape]))
+    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+
+
+def _value_of(name: str, value, dtype):
+    if type(value) in (int, float, complex, bool) and dtype is not None:
+        if type(value) is complex and dtype not in COMPLEX:
+            value = value.real
+        return number(value if dtype not in INTEGER else int(value), dtype)
+    value = as_operand(name, value, 1)
+    return value if dtype is None else convert(value, dtype)
+
+
+def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """Zeros of the shape and dtype of `a`.
+
+    Args:
+        a: an array, or anything with a shape and a dtype.
+        dtype: another dtype.
+        shape: another shape.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.zeros_like(jnp.arange(3))
+        Array([0, 0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+
+
+def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """Ones of the shape and dtype of `a`.
+
+    Args:
+        a: an array, or anything with a shape and a dtype.
+        dtype: another dtype.
+        shape: another shape.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ones_like(jnp.arange(3))
+        Array([1, 1, 1], dtype=int32)
+    """
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+
+
+def empty_like(prototype, dtype=None, shape=None, *, device=None):
+    """An array to be filled later, of the shape and dtype of `prototype`; its elements are zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.empty_like(jnp.arange(3))
+        Array([0, 0, 0], dtype=int32)
+    """
+    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+
+
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
+    """An array of the shape and dtype of `a` in which every element is `fill_value`.
+
+    Args:
+        a: an array, or anything with a shape and a dtype.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: another dtype.
+        shape: another shape.
+        device: the device, or sharding, to put it on.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.full_like(jnp.arange(3), 7)
+        Array([7, 7, 7], dtype=int32)
+    """
+    if not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        a = as_operand("full_like", a)
+    if isinstance(fill_value, (int, float, complex)) or not np.ndim(fill_value):
+        return _like("full_like", a, fill_value, dtype, shape, device, None)
+    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device=device)
+
+
+def _like(name, a, value, dtype, shape, device, out_sharding):
+    if not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        a = as_operand(name, a)
+    weak = dtype is None and dtypes.is_weakly_typed(a)
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    else:
+        dtype = dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True)
+    if dtypes.is_extended(dtype):
+        x = lax.full_like(a, value, dtype, shape)
+    else:
+        fill = _value_of(name, value, dtype)
+        x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
+    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+
+
+# -- functions of the index ----------------------------------------------------------------------------------------
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """The values of a function of the indices, called once for each element.
+
+    Args:
+        function: a function of as many scalars as there are axes.
+        shape: the shape of the result.
+        dtype: the dtype of the indices.
+        **kwargs: further arguments of the function.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fromfunction(lambda i, j: i + j, (2, 3), dtype=int)
+        Array([[0, 1, 2],
+               [1, 2, 3]], dtype=int32)
+    """
+    shape = tuple([as_int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    call = lambda *indices: function(*indices, **kwargs)            # noqa: E731
+    for i in reversed(range(len(shape))):
+        call = vmap(call, in_axes=tuple([0 if j == i else None for j in range(len(shape))]), axis_size=shape[i])
+    return call(*[arange(n, dtype=dtype) for n in shape])
+
+
+def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy"):
+    """Coordinate arrays from coordinate vectors.
+
+    Args:
+        *xi: vectors.
+        copy: must be True.
+        sparse: leave the axes along which a coordinate does not vary at size 1.
+        indexing: 'xy' lets the first vector vary along the second axis, 'ij' along the first.
+
+    Returns:
+        As many arrays as vectors.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
+        >>> y
+        Array([[0, 0, 0],
+               [1, 1, 1]], dtype=int32)
+    """
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable.")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
+    vectors = [as_operand("meshgrid", x, i) for i, x in enumerate(xi)]
+    if any(x.aval.ndim != 1 for x in vectors):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}")
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(order)
+    for x, axis in zip(vectors, order):
+        shape[axis] = x.aval.shape[0]
+    out = []
+    for x, axis in zip(vectors, order):
+        full_shape = tuple([n if i == axis or not sparse else 1 for i, n in enumerate(shape)])
+        out.append(lax.broadcast_in_dim(x, full_shape, (axis,)))
+    return out
+
+
+def indices(dimensions, dtype=None, sparse: bool = False):
+    """The indices of a grid: one array for each axis, stacked along a new first axis.
+
+    Args:
+        dimensions: the shape of the grid.
+        dtype: int32 by default.
+        sparse: return a tuple of arrays, each varying along its own axis only.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.indices((2, 2))
+        Array([[[0, 0],
+                [1, 1]],
+        <BLANKLINE>
+               [[0, 1],
+                [0, 1]]], dtype=int32)
+    """
+    dtype = dtypes.requested_dtype(int if dtype is None else dtype, "indices", stacklevel=3)
+    shape = tuple([as_int(n) for n in dimensions])
+    n = len(shape)
+    if sparse:
+        return tuple([lax.broadcast_in_dim(lax.iota(dtype, size), tuple([size if j == i else 1 for j in range(n)]), (i,))
+                      for i, size in enumerate(shape)])
+    grids = [lax.broadcasted_iota(dtype, (1, *shape), i + 1) for i in range(n)]
+    return lax.concatenate(grids, 0) if grids else lax.full((0,), number(0, dtype))

@@ -1,0 +1,163 @@
+"""Running sums and products along an axis."""
+from __future__ import annotations
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.promotion import as_operand, convert, number
+from gradix.numpy.selection import where
+
+
+def _running(name: str, op, a, axis, dtype, out, fill=None, promote: bool = False):
+    no_out(name, out)
+    x = as_operand(name, a)
+    own = x.aval.dtype
+    if fill is not None and own in dtypes.INEXACT:
+        x = where(lax.ne(x, x), number(fill, own), x)
+    if axis is None:
+        x, axis = lax.reshape(x, (x.aval.size,)), 0
+    axis = axis_of(axis, x.aval.ndim)
+    if dtype is not None:
+        own = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    elif own == bool or (promote and own in dtypes.INTEGER):
+        own = _widened(own) if promote else dtypes.python_scalar_dtype(int)
+    if own == bool:
+        return convert(op(convert(x, dtypes.python_scalar_dtype(int)), axis=axis), own)
+    return op(convert(x, own, x.aval.weak_type and dtype is None), axis=axis)
+
+
+def _widened(dtype):
+    """Integers of fewer bits than the default become the default."""
+    default = dtypes.python_scalar_dtype(int)
+    if dtype in dtypes.UNSIGNED:
+        default = dtypes.canonicalize_dtype("uint64")
+    return default if dtype == bool or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
+
+
+def cumsum(a, axis: int | None = None, dtype=None, out=None):
+    """The running sums along an axis.
+
+    Args:
+        a: the array.
+        axis: the axis; by default the array in one row.
+        dtype: the dtype of the sums; that of the array by default.
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cumsum(jnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+    """
+    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
+
+
+def cumprod(a, axis: int | None = None, dtype=None, out=None):
+    """The running products along an axis.
+
+    Args:
+        a: the array.
+        axis: the axis; by default the array in one row.
+        dtype: the dtype of the products; that of the array by default.
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cumprod(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
+    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+
+
+def accumulated_sum(a, axis: int = 0, dtype=None):
+    """`add.accumulate`."""
+    return _running("add.accumulate", lax.cumsum, a, axis, dtype, None)
+
+
+def accumulated_product(a, axis: int = 0, dtype=None):
+    """`multiply.accumulate`."""
+    return _running("multiply.accumulate", lax.cumprod, a, axis, dtype, None)
+
+
+def nancumsum(a, axis: int | None = None, dtype=None, out=None):
+    """The running sums along an axis, NaN counted as zero.
+
+    Args:
+        a: the array.
+        axis: the axis; by default the array in one row.
+        dtype: the dtype of the sums; that of the array by default.
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+        Array([1., 1., 4.], dtype=float32)
+    """
+    return _running("nancumsum", lax.cumsum, a, axis, dtype, out, fill=0)
+
+
+def nancumprod(a, axis: int | None = None, dtype=None, out=None):
+    """The running products along an axis, NaN counted as one.
+
+    Args:
+        a: the array.
+        axis: the axis; by default the array in one row.
+        dtype: the dtype of the products; that of the array by default.
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+        Array([2., 2., 6.], dtype=float32)
+    """
+    return _running("nancumprod", lax.cumprod, a, axis, dtype, out, fill=1)
+
+
+def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+    """The running sums along an axis, as the array API standard has them.
+
+    Args:
+        x: the array, of at least one axis.
+        axis: the axis; needed when there are several.
+        dtype: the dtype of the sums; small integers become the default ones by default.
+        include_initial: put a zero before them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+    """The running products along an axis, as the array API standard has them.
+
+    Args:
+        x: the array, of at least one axis.
+        axis: the axis; needed when there are several.
+        dtype: the dtype of the products; small integers become the default ones by default.
+        include_initial: put a one before them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(name: str, op, first, x, axis, dtype, include_initial):
+    x = as_operand(name, x)
+    if not x.aval.ndim:
+        raise ValueError(f"The input must be non-scalar to take a cumulative sum or product, got a scalar in jnp.{name}.")
+    if axis is None:
+        if x.aval.ndim > 1:
+            raise ValueError(f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. The "
+                             f"axis argument of jnp.{name} is only optional for one-dimensional arrays.")
+        axis = 0
+    axis = axis_of(axis, x.aval.ndim)
+    y = _running(name, op, x, axis, dtype, None, promote=True)
+    if not include_initial:
+        return y
+    shape = tuple([1 if i == axis else n for i, n in enumerate(y.aval.shape)])
+    return lax.concatenate([lax.full(shape, number(first, y.aval.dtype)), y], axis)

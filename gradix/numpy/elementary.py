@@ -1,0 +1,284 @@
+"""Elementary functions: exponentials, logarithms, roots, trigonometric and hyperbolic functions, angles."""
+from __future__ import annotations
+
+import math
+
+from gradix import lax
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
+from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, number
+from gradix.numpy.selection import where
+
+
+def _function(name: str, op, summary: str, example: str):
+    """A function of one inexact array; integers and booleans become floating-point numbers."""
+    def function(x, /):
+        if isinstance(x, Array) and x.aval.dtype in INEXACT:
+            return op(x)
+        return op(inexact_operand(name, x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n    >>> {example}\n"
+    return function
+
+
+def _value(text: str, value: str) -> str:
+    return f"{text}\n    Array({value}, dtype=float32, weak_type=True)"
+
+
+# -- exponentials, logarithms, roots -------------------------------------------------------------------------------
+exp = _function("exp", lax.exp, "eˣ, elementwise.", _value("jnp.exp(0.0)", "1."))
+exp2 = _function("exp2", lax.exp2, "2ˣ, elementwise.", _value("jnp.exp2(3.0)", "8."))
+expm1 = _function("expm1", lax.expm1, "eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0."))
+log = _function("log", lax.log, "The natural logarithm; of negative numbers NaN.", _value("jnp.log(1.0)", "0."))
+log1p = _function("log1p", lax.log1p, "log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0."))
+sqrt = _function("sqrt", lax.sqrt, "The square root; of negative numbers NaN.", _value("jnp.sqrt(9.0)", "3."))
+cbrt = _function("cbrt", lax.cbrt, "The cube root of real numbers.", _value("jnp.cbrt(8.0)", "2."))
+
+# -- trigonometric functions ---------------------------------------------------------------------------------------
+sin = _function("sin", lax.sin, "The sine; angles are in radians.", _value("jnp.sin(0.0)", "0."))
+cos = _function("cos", lax.cos, "The cosine; angles are in radians.", _value("jnp.cos(0.0)", "1."))
+tan = _function("tan", lax.tan, "The tangent; angles are in radians.", _value("jnp.tan(0.0)", "0."))
+arcsin = _function("arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0."))
+arccos = _function("arccos", lax.acos, "The angle in [0, π] whose cosine is x.", _value("jnp.arccos(1.0)", "0."))
+arctan = _function("arctan", lax.atan, "The angle in [-π/2, π/2] whose tangent is x.", _value("jnp.arctan(0.0)", "0."))
+
+# -- hyperbolic functions ------------------------------------------------------------------------------------------
+sinh = _function("sinh", lax.sinh, "The hyperbolic sine.", _value("jnp.sinh(0.0)", "0."))
+cosh = _function("cosh", lax.cosh, "The hyperbolic cosine.", _value("jnp.cosh(0.0)", "1."))
+tanh = _function("tanh", lax.tanh, "The hyperbolic tangent.", _value("jnp.tanh(0.0)", "0."))
+arcsinh = _function("arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0."))
+arctanh = _function("arctanh", lax.atanh, "The inverse of `tanh`; outside [-1, 1] NaN.", _value("jnp.arctanh(0.0)", "0."))
+
+
+def arccosh(x, /):
+    """The inverse of `cosh` on numbers from 1; below 1 NaN.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.arccosh(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    y = lax.acosh(inexact_operand("arccosh", x))
+    if y.aval.dtype not in COMPLEX:
+        return y
+    left = lax.lt(lax.real(y), number(0.0, lax.real(y).aval.dtype))
+    return where(left, lax.neg(y), y)                       # the branch with a real part that is not negative
+
+
+acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
+
+
+def arctan2(x1, x2, /):
+    """The angle of the point `(x2, x1)`, in (-π, π].
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.arctan2(0.0, 1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.atan2(*inexact_operands("arctan2", x1, x2))
+
+
+atan2 = arctan2
+
+
+def hypot(x1, x2, /):
+    """`sqrt(x1² + x2²)` without overflow on the way.
+
+    Raises:
+        ValueError: for complex operands.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.hypot(3.0, 4.0)
+        Array(5., dtype=float32, weak_type=True)
+    """
+    x, y = inexact_operands("hypot", x1, x2)
+    dtype = x.aval.dtype
+    if dtype in COMPLEX:
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, "
+                         "such as by using abs(x)")
+    x, y = lax.abs(x), lax.abs(y)
+    zero, one, inf = (number(v, dtype) for v in (0.0, 1.0, math.inf))
+    infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
+    large, small = lax.max(x, y), lax.min(x, y)
+    none = lax.eq(large, zero)
+    ratio = lax.div(small, where(none, one, large))
+    length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
+    return where(infinite, inf, where(none, large, length))
+
+
+# -- logarithms of other bases -------------------------------------------------------------------------------------
+
+def _scaled_log(x, scale):
+    """log(x) scaled by a real function, for complex `x` part by part."""
+    y = lax.log(x)
+    if y.aval.dtype in COMPLEX:
+        return lax.complex(scale(lax.real(y)), scale(lax.imag(y)))
+    return scale(y)
+
+
+def log2(x, /):
+    """The logarithm to base 2.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.log2(8.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    return _scaled_log(inexact_operand("log2", x), lambda y: lax.div(y, lax.log(number(2.0, y.aval.dtype))))
+
+
+def log10(x, /):
+    """The logarithm to base 10.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.log10(100.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, number(1 / math.log(10), y.aval.dtype)))
+
+
+def logaddexp(x1, x2):
+    """log(eˣ¹ + eˣ²), without overflow on the way.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logaddexp(-jnp.inf, 1.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x, y = inexact_operands("logaddexp", x1, x2)
+    return _log_of_sum(x, y, lax.exp, 1.0)
+
+
+def logaddexp2(x1, x2):
+    """log₂(2ˣ¹ + 2ˣ²), without overflow on the way.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logaddexp2(2.0, 2.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    x, y = inexact_operands("logaddexp2", x1, x2)
+    return _log_of_sum(x, y, lax.exp2, 1 / math.log(2))
+
+
+def _log_of_sum(x, y, power, per_log: float):
+    """The logarithm of a sum of two powers of one base; `per_log` is 1 / log(base)."""
+    dtype = x.aval.dtype
+    top = lax.max(x, y)
+    if dtype in COMPLEX:
+        low = lax.sub(lax.add(x, y), lax.mul(top, number(2, dtype)))
+        out = lax.add(top, lax.mul(number(per_log, dtype), lax.log1p(power(low))))
+        return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
+    gap = lax.sub(x, y)
+    level = lax.ne(gap, gap)                                # both infinite with one sign, or NaN
+    gap = where(level, number(0.0, dtype), gap)             # keeps the derivative of the other branch finite
+    part = lax.log1p(power(lax.neg(lax.abs(gap))))
+    if per_log != 1.0:
+        part = lax.mul(number(per_log, dtype), part)
+    return where(level, lax.add(x, y), lax.add(top, part))
+
+
+def _wrapped(angle, half: float):
+    """An angle brought to [-half, half)."""
+    dtype = angle.aval.dtype
+    whole = number(2 * half, dtype)
+    turned = lax.rem(lax.add(angle, number(half, dtype)), whole)
+    turned = where(lax.lt(turned, number(0.0, dtype)), lax.add(turned, whole), turned)
+    return lax.sub(turned, number(half, dtype))
+
+
+# -- angles and the cardinal sine ----------------------------------------------------------------------------------
+
+def deg2rad(x, /):
+    """Degrees to radians.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.deg2rad(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    x = inexact_operand("deg2rad", x)
+    return lax.mul(x, number(math.pi / 180, x.aval.dtype))
+
+
+def rad2deg(x, /):
+    """Radians to degrees.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.rad2deg(jnp.pi)
+        Array(180., dtype=float32, weak_type=True)
+    """
+    x = inexact_operand("rad2deg", x)
+    return lax.mul(x, number(180 / math.pi, x.aval.dtype))
+
+
+def radians(x, /):
+    """Degrees to radians: another name of `deg2rad`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.radians(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return deg2rad(x)
+
+
+def degrees(x, /):
+    """Radians to degrees: another name of `rad2deg`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.degrees(jnp.pi)
+        Array(180., dtype=float32, weak_type=True)
+    """
+    return rad2deg(x)
+
+
+def sinc(x, /):
+    """sin(πx) / (πx), and 1 at zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.sinc(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x = inexact_operand("sinc", x)
+    dtype = x.aval.dtype
+    zero = lax.eq(x, number(0, dtype))
+    angle = lax.mul(number(math.pi, dtype), x)
+    safe = where(zero, number(1, dtype), angle)
+    near = where(zero, angle, number(0, dtype))             # elsewhere the powers of the series would overflow
+    return where(zero, _sinc_near_zero(near), lax.div(lax.sin(safe), safe))
+
+
+def _sinc_near_zero(x):
+    """The Maclaurin series of sin(x)/x, so that derivatives up to the tenth are right at zero."""
+    dtype = x.aval.dtype
+    s = lax.square(x)
+    out = number(-1 / math.factorial(11), dtype)
+    for k in (9, 7, 5, 3, 1):
+        out = lax.add(lax.mul(out, s), number((-1) ** (k // 2) / math.factorial(k), dtype))
+    return convert(out, dtype, x.aval.weak_type)
+
+
+def i0(x):
+    """The modified Bessel function of the first kind and order zero.
+
+    Raises:
+        ValueError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.i0(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x = inexact_operand("i0", x)
+    if x.aval.dtype in COMPLEX:
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.aval.dtype}")
+    x = lax.abs(x)
+    return lax.mul(lax.exp(x), lax.bessel_i0e(x))

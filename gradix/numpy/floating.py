@@ -1,0 +1,411 @@
+"""Parts of numbers: signs, exponents, rounding, real and imaginary parts, and replacing what is not finite."""
+from __future__ import annotations
+
+import math
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
+from gradix.numpy.axes import no_out
+from gradix.numpy.promotion import (
+    as_operand, convert, inexact_operand, inexact_operands, number,
+)
+from gradix.numpy.selection import where
+
+_BOOL = np.dtype(bool)
+_INT32 = np.dtype("int32")
+
+
+# -- signs ---------------------------------------------------------------------------------------------------------
+
+def _bits(x):
+    """A real floating array's bits as signed integers."""
+    return lax.bitcast_convert_type(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
+
+
+def signbit(x, /):
+    """Whether each number is negative, negative zero and NaN included.
+
+    Raises:
+        ValueError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.signbit(jnp.array([-1.0, -0.0, 0.0]))
+        Array([ True,  True, False], dtype=bool)
+    """
+    x = as_operand("signbit", x)
+    dtype = x.aval.dtype
+    if dtype in COMPLEX:
+        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+    if dtype == _BOOL:
+        return lax.full(x.aval.shape, False, _BOOL)
+    if dtype in INTEGER:
+        return lax.lt(x, number(0, dtype))
+    bits = _bits(x)
+    return lax.lt(bits, number(0, bits.aval.dtype))
+
+
+def copysign(x1, x2, /):
+    """`|x1|` with the sign of `x2`, elementwise.
+
+    Raises:
+        TypeError: for complex operands.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.copysign(2.0, jnp.array([-1.0, 1.0]))
+        Array([-2.,  2.], dtype=float32)
+    """
+    x, y = inexact_operands("copysign", x1, x2)
+    if x.aval.dtype in COMPLEX:
+        raise TypeError(f"copysign does not support complex-valued inputs, got {x.aval.dtype}.")
+    size = lax.abs(x)
+    return where(signbit(y), lax.neg(size), size)
+
+
+def nextafter(x, y, /):
+    """The floating-point number next to `x` on the way to `y`, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nextafter(1.0, 2.0) - 1.0
+        Array(1.1920929e-07, dtype=float32, weak_type=True)
+    """
+    return lax.nextafter(*inexact_operands("nextafter", x, y))
+
+
+def spacing(x, /):
+    """The distance from each number to the next one away from zero.
+
+    Raises:
+        ValueError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.spacing(jnp.array([1.0, 4.0]))
+        Array([1.1920929e-07, 4.7683716e-07], dtype=float32)
+    """
+    x = inexact_operand("spacing", x)
+    dtype = x.aval.dtype
+    if dtype in COMPLEX:
+        raise ValueError(f"jnp.spacing is not defined for complex inputs, got {dtype}.")
+    step = lax.sub(lax.nextafter(x, copysign(number(math.inf, dtype), x)), x)
+    least = number(float(dtypes.finfo(dtype).smallest_subnormal), dtype)
+    return where(lax.eq(step, number(0.0, dtype)), copysign(least, x), step)
+
+
+# -- exponents -----------------------------------------------------------------------------------------------------
+
+def ldexp(x1, x2, /):
+    """`x1 · 2ˣ²`, elementwise, exact where the result is representable.
+
+    Raises:
+        ValueError: `x1` is complex, or `x2` is not of an integer dtype.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([3, -1]))
+        Array([4. , 1.5], dtype=float32)
+    """
+    x, e = as_operand("ldexp", x1), as_operand("ldexp", x2, 1)
+    if x.aval.dtype in COMPLEX or e.aval.dtype in INEXACT:
+        raise ValueError(f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers and "
+                         "integer exponents. For other exponents write x1 * 2.0 ** x2.")
+    x = inexact_operand("ldexp", x)
+    dtype = x.aval.dtype
+    info = dtypes.finfo(dtype)
+    if e.aval.dtype == _BOOL or e.aval.dtype.itemsize < 4:
+        e = convert(e, _INT32)
+    limit = 4 * (info.nmant - info.minexp)
+    low, high = number(-limit, e.aval.dtype), number(limit, e.aval.dtype)
+    e = lax.clamp(low, e, high) if e.aval.dtype not in dtypes.UNSIGNED else convert(lax.min(e, high), _INT32)
+    x, rest = _same_shape(x, e)
+    largest = number(int(info.maxexp) - 1, rest.aval.dtype)
+    for _ in range(5):                                  # 2ᵉ itself may overflow, so it is applied in parts
+        part = lax.clamp(lax.neg(largest), rest, largest)
+        part = where(lax.lt(part, number(0, part.aval.dtype)), lax.max(part, number(int(info.minexp), part.aval.dtype)), part)
+        x, rest = lax.mul(x, _power_of_two(part, dtype)), lax.sub(rest, part)
+    return x
+
+
+def _same_shape(x, y):
+    from_shape = np.broadcast_shapes(x.aval.shape, y.aval.shape)
+    rank = len(from_shape)
+    return tuple([lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank))) for v in (x, y)])
+
+
+def _power_of_two(e, dtype):
+    """2ᵉ in `dtype`, for exponents of normal numbers, from its bits."""
+    info = dtypes.finfo(dtype)
+    word = np.dtype(f"int{dtype.itemsize * 8}")
+    biased = convert(lax.add(e, number(int(info.maxexp) - 1, e.aval.dtype)), word)
+    return lax.bitcast_convert_type(lax.shift_left(biased, number(int(info.nmant), word)), dtype)
+
+
+def frexp(x, /):
+    """Mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`.
+
+    Raises:
+        TypeError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.frexp(jnp.array([8.0, 0.75]))
+        (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
+    """
+    x = inexact_operand("frexp", x)
+    dtype = x.aval.dtype
+    if dtype in COMPLEX:
+        raise TypeError(f"frexp does not support complex-valued inputs, got {dtype}.")
+    info = dtypes.finfo(dtype)
+    word, mantissa = np.dtype(f"int{dtype.itemsize * 8}"), int(info.nmant)
+    small = lax.lt(lax.abs(x), number(float(info.smallest_normal), dtype))
+    scaled = where(small, lax.mul(x, number(2.0 ** mantissa, dtype)), x)
+    bits = _bits(lax.stop_gradient(scaled))
+    mask = 2 * int(info.maxexp) - 1                     # all ones in the exponent's field
+    field = lax.bitwise_and(lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word))
+    exponent = lax.sub(field, number(int(info.maxexp) - 2, word))
+    exponent = lax.add(exponent, where(small, number(-mantissa, word), number(0, word)))
+    plain = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, number(0.0, dtype)))
+    exponent = lax.convert_element_type(where(plain, number(0, word), exponent), _INT32)
+    return where(plain, x, ldexp(x, lax.neg(lax.stop_gradient(exponent)))), exponent
+
+
+def modf(x, /, out=None):
+    """Fractional and whole part of each number, both with its sign.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.modf(jnp.array([1.5, -2.25]))
+        (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
+    no_out("modf", out)
+    x = inexact_operand("modf", x)
+    positive = lax.ge(x, number(0.0, x.aval.dtype))
+    whole = where(positive, lax.floor(x), lax.ceil(x))
+    return lax.sub(x, whole), whole
+
+
+# -- rounding ------------------------------------------------------------------------------------------------------
+
+def floor(x, /):
+    """The largest whole number not above each element; integers stay as they are.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.floor(jnp.array([1.7, -1.2]))
+        Array([ 1., -2.], dtype=float32)
+    """
+    x = as_operand("floor", x)
+    return x if x.aval.dtype not in INEXACT else lax.floor(x)
+
+
+def ceil(x, /):
+    """The smallest whole number not below each element; integers stay as they are.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ceil(jnp.array([1.2, -1.7]))
+        Array([ 2., -1.], dtype=float32)
+    """
+    x = as_operand("ceil", x)
+    return x if x.aval.dtype not in INEXACT else lax.ceil(x)
+
+
+def trunc(x):
+    """The whole part of each element, toward zero; integers stay as they are.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.trunc(jnp.array([1.7, -1.7]))
+        Array([ 1., -1.], dtype=float32)
+    """
+    x = as_operand("trunc", x)
+    if x.aval.dtype not in INEXACT:
+        return x
+    return where(lax.lt(x, number(0.0, x.aval.dtype)), lax.ceil(x), lax.floor(x))
+
+
+def rint(x, /):
+    """The nearest whole number, halves to even, as a floating-point number.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.rint(jnp.array([0.5, 1.5, 2.2]))
+        Array([0., 2., 2.], dtype=float32)
+    """
+    x = as_operand("rint", x)
+    if x.aval.dtype in COMPLEX:
+        return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
+    if x.aval.dtype not in INEXACT:
+        return inexact_operand("rint", x)
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def round(a, decimals: int = 0, out=None):
+    """Each number rounded to `decimals` places after the point, halves to even.
+
+    Args:
+        a: the numbers.
+        decimals: how many places; negative ones round to tens, hundreds and so on (floating-point numbers only).
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.round(jnp.array([1.234, 5.678]), 1)
+        Array([1.2, 5.7], dtype=float32)
+    """
+    no_out("round", out)
+    x = as_operand("round", a)
+    decimals = as_int(decimals)
+    dtype = x.aval.dtype
+    if dtype in INTEGER:
+        if decimals < 0:
+            raise NotImplementedError(f"integer np.round not implemented for decimals < 0, got decimals={decimals}. "
+                                      "Convert to a floating dtype first.")
+        return x
+    if dtype in COMPLEX:
+        return lax.complex(_round(lax.real(x), decimals), _round(lax.imag(x), decimals))
+    if dtype not in FLOAT:
+        raise ValueError(f"data type {dtype} not inexact: jnp.round rounds numbers.")
+    return _round(x, decimals)
+
+
+def _round(x, decimals: int):
+    even = lax.RoundingMethod.TO_NEAREST_EVEN
+    if not decimals:
+        return lax.round(x, even)
+    dtype, weak = x.aval.dtype, x.aval.weak_type
+    if dtype.itemsize < 4:                              # 10ⁿ and the scaled numbers overflow half precision early
+        x = convert(x, np.dtype("float32"))
+    factor = number(10.0 ** decimals, x.aval.dtype)
+    return convert(lax.div(lax.round(lax.mul(x, factor), even), factor), dtype, weak)
+
+
+around = round
+
+
+def fix(x, out=None):
+    """The whole part of each element, toward zero: another name of `trunc`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fix(jnp.array([1.7, -1.7]))
+        Array([ 1., -1.], dtype=float32)
+    """
+    no_out("fix", out)
+    return trunc(x)
+
+
+# -- complex numbers -----------------------------------------------------------------------------------------------
+
+def real(val, /):
+    """The real part of each number.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.real(jnp.array([1.0 + 2j]))
+        Array([1.], dtype=float32)
+    """
+    x = as_operand("real", val)
+    return lax.real(x) if x.aval.dtype in COMPLEX else x
+
+
+def imag(val, /):
+    """The imaginary part of each number; zero for real ones.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.imag(jnp.array([1.0 + 2j]))
+        Array([2.], dtype=float32)
+    """
+    x = as_operand("imag", val)
+    return lax.imag(x) if x.aval.dtype in COMPLEX else lax.full_like(x, 0)
+
+
+def conjugate(x, /):
+    """The complex conjugate of each number; real ones stay as they are.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.conjugate(jnp.array([1.0 + 2j]))
+        Array([1.-2.j], dtype=complex64)
+    """
+    x = as_operand("conjugate", x)
+    return lax.conj(x) if x.aval.dtype in COMPLEX else x
+
+
+def conj(x, /):
+    """The complex conjugate of each number: another name of `conjugate`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.conj(jnp.array([1.0 + 2j]))
+        Array([1.-2.j], dtype=complex64)
+    """
+    return conjugate(x)
+
+
+def angle(z, deg: bool = False):
+    """The angle of each number in the complex plane, in (-π, π], or in degrees.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.angle(jnp.array([1.0 + 1j]), deg=True)
+        Array([45.], dtype=float32)
+    """
+    z = as_operand("angle", z)
+    out = lax.atan2(*inexact_operands("angle", imag(z), real(z)))
+    return lax.mul(out, number(180 / math.pi, out.aval.dtype)) if deg else out
+
+
+# -- steps and replacements ----------------------------------------------------------------------------------------
+
+def heaviside(x1, x2, /):
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
+
+    Raises:
+        TypeError: for complex operands.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x, y = inexact_operands("heaviside", x1, x2)
+    zero, one = number(0.0, x.aval.dtype), number(1.0, x.aval.dtype)
+    return where(lax.lt(x, zero), zero, where(lax.gt(x, zero), one, where(lax.ne(x, x), x, y)))
+
+
+def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None):
+    """NaN and infinities replaced by numbers.
+
+    Args:
+        x: the numbers.
+        copy: has no meaning: the result is always a new array.
+        nan: what stands for NaN.
+        posinf: what stands for +∞; the largest finite number by default.
+        neginf: what stands for -∞; the smallest finite number by default.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)
+        Array([1., 0., 9.], dtype=float32)
+    """
+    del copy
+    x = as_operand("nan_to_num", x)
+    dtype = x.aval.dtype
+    if dtype not in INEXACT:
+        return x
+    if dtype in COMPLEX:
+        return lax.complex(*(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag)))
+    info = dtypes.finfo(dtype)
+    cases = ((lax.ne(x, x), nan), (lax.eq(x, number(math.inf, dtype)), float(info.max) if posinf is None else posinf),
+             (lax.eq(x, number(-math.inf, dtype)), float(info.min) if neginf is None else neginf))
+    for case, value in cases:
+        x = where(case, convert(as_operand("nan_to_num", value), dtype), x)
+    return x

@@ -1,0 +1,420 @@
+"""Comparisons, logic, bits, and tests of kinds of numbers."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, FLOAT
+from gradix._core.operators import Array
+from gradix.numpy.promotion import (
+    as_operand, common_shape, convert, inexact_operands, number, numeric_operand, numeric_operands, operands,
+)
+from gradix.numpy.selection import where
+
+_BOOL = np.dtype(bool)
+
+
+# -- comparisons ---------------------------------------------------------------------------------------------------
+
+def _comparison(name: str, op, summary: str, value: str):
+    """A comparison; complex numbers are compared by real part, then imaginary part."""
+    equality = name in ("equal", "not_equal")
+
+    def function(x, y, /):
+        x, y = operands(name, x, y)
+        if equality or x.aval.dtype not in COMPLEX:
+            return op(x, y)
+        return compare_complex(op, x, y)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n"
+                        f"    >>> jnp.{name}(jnp.array([1, 2, 3]), 2)\n    Array({value}, dtype=bool)\n")
+    return function
+
+
+def compare_complex(op, x, y):
+    """An ordering of complex numbers by real part, then imaginary part."""
+    xr, yr = lax.real(x), lax.real(y)
+    return where(lax.eq(xr, yr), op(lax.imag(x), lax.imag(y)), op(xr, yr))
+
+
+equal = _comparison("equal", lax.eq, "x == y, elementwise.", "[False,  True, False]")
+not_equal = _comparison("not_equal", lax.ne, "x != y, elementwise.", "[ True, False,  True]")
+less = _comparison("less", lax.lt, "x < y, elementwise.", "[ True, False, False]")
+less_equal = _comparison("less_equal", lax.le, "x <= y, elementwise.", "[ True,  True, False]")
+greater = _comparison("greater", lax.gt, "x > y, elementwise.", "[False, False,  True]")
+greater_equal = _comparison("greater_equal", lax.ge, "x >= y, elementwise.", "[False,  True,  True]")
+
+
+# -- logic ---------------------------------------------------------------------------------------------------------
+
+def _truth(name: str, x, position: int = 0) -> Array:
+    """Whether each element is not zero."""
+    x = as_operand(name, x, position)
+    dtype = x.aval.dtype
+    return x if dtype == _BOOL else lax.ne(x, number(0, dtype))
+
+
+def logical_and(x, y):
+    """Whether both are not zero, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logical_and(jnp.array([True, False]), True)
+        Array([ True, False], dtype=bool)
+    """
+    return lax.bitwise_and(*operands("logical_and", _truth("logical_and", x), _truth("logical_and", y, 1)))
+
+
+def logical_or(x, y):
+    """Whether one of them is not zero, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logical_or(jnp.array([True, False]), False)
+        Array([ True, False], dtype=bool)
+    """
+    return lax.bitwise_or(*operands("logical_or", _truth("logical_or", x), _truth("logical_or", y, 1)))
+
+
+def logical_xor(x, y):
+    """Whether exactly one of them is not zero, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logical_xor(jnp.array([True, False]), True)
+        Array([False,  True], dtype=bool)
+    """
+    return lax.bitwise_xor(*operands("logical_xor", _truth("logical_xor", x), _truth("logical_xor", y, 1)))
+
+
+def logical_not(x, /):
+    """Whether each element is zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logical_not(jnp.array([0, 1, 2]))
+        Array([ True, False, False], dtype=bool)
+    """
+    return lax.bitwise_not(_truth("logical_not", x))
+
+
+# -- bits ----------------------------------------------------------------------------------------------------------
+
+def bitwise_and(x, y):
+    """The bits set in both integers, elementwise; of booleans, their `and`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.bitwise_and(jnp.array([5, 6]), 3)
+        Array([1, 2], dtype=int32)
+    """
+    return lax.bitwise_and(*operands("bitwise_and", x, y))
+
+
+def bitwise_or(x, y):
+    """The bits set in one of the integers, elementwise; of booleans, their `or`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.bitwise_or(jnp.array([5, 6]), 3)
+        Array([7, 7], dtype=int32)
+    """
+    return lax.bitwise_or(*operands("bitwise_or", x, y))
+
+
+def bitwise_xor(x, y):
+    """The bits set in exactly one of the integers, elementwise; of booleans, their `xor`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.bitwise_xor(jnp.array([5, 6]), 3)
+        Array([6, 5], dtype=int32)
+    """
+    return lax.bitwise_xor(*operands("bitwise_xor", x, y))
+
+
+def invert(x, /):
+    """All bits turned over, elementwise; of booleans, their `not`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.invert(jnp.array([0, 5]))
+        Array([-1, -6], dtype=int32)
+    """
+    return lax.bitwise_not(as_operand("invert", x))
+
+
+bitwise_not = bitwise_invert = invert
+
+
+def left_shift(x, y, /):
+    """The bits of `x` moved up by `y` places, elementwise.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.left_shift(jnp.array([1, 3]), 2)
+        Array([ 4, 12], dtype=int32)
+    """
+    return lax.shift_left(*numeric_operands("left_shift", x, y))
+
+
+bitwise_left_shift = left_shift
+
+
+def right_shift(x1, x2, /):
+    """The bits of `x1` moved down by `x2` places, elementwise; the sign stays.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.right_shift(jnp.array([8, -8]), 2)
+        Array([ 2, -2], dtype=int32)
+    """
+    x, y = numeric_operands("right_shift", x1, x2)
+    return (lax.shift_right_logical if x.aval.dtype in dtypes.UNSIGNED else lax.shift_right_arithmetic)(x, y)
+
+
+bitwise_right_shift = right_shift
+
+
+def bitwise_count(x, /):
+    """How many bits of `|x|` are set, as uint8.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.bitwise_count(jnp.array([7, -8]))
+        Array([3, 1], dtype=uint8)
+    """
+    x = numeric_operand("bitwise_count", x)
+    if x.aval.dtype not in dtypes.UNSIGNED:
+        x = lax.abs(x)
+    return lax.convert_element_type(lax.population_count(x), np.dtype("uint8"))
+
+
+# -- kinds of numbers ----------------------------------------------------------------------------------------------
+
+def _constant(value: bool, shape) -> Array:
+    return lax.full(shape, value, _BOOL)
+
+
+def isnan(x, /):
+    """Whether each element is NaN, in either part of a complex number.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+        Array([False,  True], dtype=bool)
+    """
+    x = as_operand("isnan", x)
+    return lax.ne(x, x)
+
+
+def isfinite(x, /):
+    """Whether each element is neither NaN nor infinite.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([ True, False, False], dtype=bool)
+    """
+    x = as_operand("isfinite", x)
+    dtype = x.aval.dtype
+    if dtype in FLOAT:
+        return lax.is_finite(x)
+    if dtype in COMPLEX:
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return _constant(True, x.aval.shape)
+
+
+def isinf(x, /):
+    """Whether each element is infinite, in either part of a complex number.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isinf(jnp.array([1.0, -jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    x = as_operand("isinf", x)
+    dtype = x.aval.dtype
+    if dtype in FLOAT:
+        return lax.eq(lax.abs(x), number(math.inf, dtype))
+    if dtype in COMPLEX:
+        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+    return _constant(False, x.aval.shape)
+
+
+def isposinf(x, /, out=None):
+    """Whether each element is +∞.
+
+    Raises:
+        ValueError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
+    return _is_infinity("isposinf", x, math.inf, out)
+
+
+def isneginf(x, /, out=None):
+    """Whether each element is -∞.
+
+    Raises:
+        ValueError: for complex `x`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    return _is_infinity("isneginf", x, -math.inf, out)
+
+
+def _is_infinity(name: str, x, infinity: float, out):
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to {name} is not supported: arrays are immutable.")
+    x = as_operand(name, x)
+    dtype = x.aval.dtype
+    if dtype in FLOAT:
+        return lax.eq(x, number(infinity, dtype))
+    if dtype in COMPLEX:
+        raise ValueError("isposinf/isneginf are not well defined for complex types; use them on jnp.real(x) or jnp.imag(x).")
+    return _constant(False, x.aval.shape)
+
+
+def iscomplex(x):
+    """Whether each element has an imaginary part other than zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.iscomplex(jnp.array([1.0 + 0j, 2j]))
+        Array([False,  True], dtype=bool)
+    """
+    x = as_operand("iscomplex", x)
+    if x.aval.dtype not in COMPLEX:
+        return _constant(False, x.aval.shape)
+    part = lax.imag(x)
+    return lax.ne(part, number(0.0, part.aval.dtype))
+
+
+def isreal(x):
+    """Whether each element has no imaginary part other than zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isreal(jnp.array([1.0 + 0j, 2j]))
+        Array([ True, False], dtype=bool)
+    """
+    return lax.bitwise_not(iscomplex(x))
+
+
+def iscomplexobj(x) -> bool:
+    """Whether `x` has a complex dtype, whatever its values.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.iscomplexobj(jnp.array([1.0 + 0j]))
+        True
+    """
+    dtype = getattr(x, "dtype", None)
+    return dtype in COMPLEX if dtype is not None else np.iscomplexobj(x)
+
+
+def isrealobj(x) -> bool:
+    """Whether `x` has no complex dtype.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isrealobj(jnp.arange(3))
+        True
+    """
+    return not iscomplexobj(x)
+
+
+# -- nearly equal --------------------------------------------------------------------------------------------------
+
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
+    """Whether `|a - b| <= atol + rtol·|b|`, elementwise.
+
+    Args:
+        a: values.
+        b: reference values.
+        rtol: tolerance relative to `|b|`.
+        atol: absolute tolerance.
+        equal_nan: whether two NaNs are close.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
+        Array([ True, False], dtype=bool)
+    """
+    if not isinstance(a, Array) and not isinstance(b, Array) and np.ndim(a) == np.ndim(b) == 0:
+        a = as_operand("isclose", a)
+    x, y = inexact_operands("isclose", a, b)
+    dtype = dtypes.real_dtype(x.aval.dtype)
+    rtol, atol = (_tolerance(t, dtype) for t in (rtol, atol))
+    near = lax.le(lax.abs(lax.sub(x, y)), lax.add(atol, lax.mul(rtol, lax.abs(y))))
+    close = lax.bitwise_or(lax.eq(x, y), lax.bitwise_and(isfinite(y), near))
+    if equal_nan:
+        close = lax.bitwise_or(close, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return close
+
+
+def _tolerance(t, dtype) -> Array:
+    return number(t, dtype) if type(t) in (int, float) else convert(as_operand("isclose", t), dtype)
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
+    """Whether all elements are close, in the sense of `isclose`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0 + 1e-7]))
+        Array(True, dtype=bool)
+    """
+    return _all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1, a2, equal_nan: bool = False):
+    """Whether two arrays have one shape and equal elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
+        Array(True, dtype=bool)
+    """
+    x, y = as_operand("array_equal", _listed(a1)), as_operand("array_equal", _listed(a2), 1)
+    if x.aval.shape != y.aval.shape:
+        return _constant(False, ())
+    same = equal(x, y)
+    if equal_nan:
+        same = lax.bitwise_or(same, lax.bitwise_and(isnan(x), isnan(y)))
+    return _all(same)
+
+
+def array_equiv(a1, a2):
+    """Whether two arrays broadcast together and have equal elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array_equiv(jnp.ones(3), 1)
+        Array(True, dtype=bool)
+    """
+    x, y = as_operand("array_equiv", _listed(a1)), as_operand("array_equiv", _listed(a2), 1)
+    try:
+        common_shape("array_equiv", x, y)
+    except ValueError:
+        return _constant(False, ())
+    return _all(equal(x, y))
+
+
+def _listed(x):
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def _all(x):
+    return lax.reduce_and(x, tuple(range(x.aval.ndim)))

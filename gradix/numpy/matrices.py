@@ -1,0 +1,431 @@
+"""Matrices with a pattern: identity, triangles, diagonals, Vandermonde; and windows for signals."""
+from __future__ import annotations
+
+import math
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.array import wrap_host
+from gradix._core.trace import Tracer
+from gradix.numpy.arithmetic import power
+from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.elementary import i0
+from gradix.numpy.placement import place
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, numeric_operand
+from gradix.numpy.ranges import arange
+
+_BOOL = np.dtype(bool)
+_INT32 = np.dtype("int32")
+
+
+# -- identity and triangles ----------------------------------------------------------------------------------------
+
+def eye(N, M=None, k=0, dtype=None, *, device=None):
+    """A matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: how many rows.
+        M: how many columns; as many as rows by default.
+        k: which diagonal; positive ones lie above the main one.
+        dtype: float32 by default.
+        device: the device, or sharding, to put it on.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.eye(2, 3, k=1)
+        Array([[0., 1., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    dtype = dtypes.requested_dtype(dtype, "eye", stacklevel=3)
+    shape = _matrix_shape("eye", N, M)
+    out = convert(lax.eq(_row_numbers(shape, k), lax.broadcasted_iota(_INT32, shape, 1)), dtype)
+    return out if device is None else place(out, device, None)
+
+
+def _matrix_shape(name: str, rows, columns) -> tuple:
+    shape = (rows, rows if columns is None else columns)
+    for n in shape:
+        if isinstance(n, (float, Tracer)) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
+            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape} in jnp.{name}.")
+        if isinstance(n, int) and n < 0:
+            raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}.")
+    return shape
+
+
+def _row_numbers(shape: tuple, k):
+    """Each element's row, moved by `k`."""
+    k = number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
+    return lax.add(lax.broadcasted_iota(_INT32, shape, 0), k)
+
+
+def identity(n, dtype=None):
+    """The square identity matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.identity(2, int)
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k: int = 0, dtype=None):
+    """A matrix with ones on and below a diagonal and zeros above.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.tri(2, 3, dtype=int)
+        Array([[1, 0, 0],
+               [1, 1, 0]], dtype=int32)
+    """
+    dtype = dtypes.requested_dtype(dtype, "tri", stacklevel=3)
+    return convert(_lower(_matrix_shape("tri", N, M), k), dtype)
+
+
+def _lower(shape: tuple, k):
+    """Where a matrix of `shape` lies on or below diagonal `k`."""
+    return lax.ge(_row_numbers(shape, k), lax.broadcasted_iota(_INT32, shape, 1))
+
+
+def tril(m, k: int = 0):
+    """The matrix with zeros above diagonal `k`; of a stack, each matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.tril(jnp.ones((2, 2)))
+        Array([[1., 0.],
+               [1., 1.]], dtype=float32)
+    """
+    return _triangle("tril", m, k, True)
+
+
+def triu(m, k: int = 0):
+    """The matrix with zeros below diagonal `k`; of a stack, each matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.triu(jnp.ones((2, 2)))
+        Array([[1., 1.],
+               [0., 1.]], dtype=float32)
+    """
+    return _triangle("triu", m, k, False)
+
+
+def _triangle(name: str, m, k, lower: bool):
+    x = as_operand(name, m)
+    shape = x.aval.shape
+    if len(shape) < 2:
+        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D, got shape {shape}.")
+    k = k if lower else k - 1
+    mask = broadcast_to(_lower(shape[-2:], k), shape)
+    zeros = lax.full_like(x, 0)
+    return lax.select_n(mask, zeros, x) if lower else lax.select_n(mask, x, zeros)
+
+
+def _triangle_indices(mask: np.ndarray) -> tuple:
+    dtype = dtypes.python_scalar_dtype(int)
+    return tuple([wrap_host(i.astype(dtype)) for i in np.nonzero(mask)])
+
+
+def tril_indices(n, k=0, m=None) -> tuple:
+    """Row and column indices of the elements on and below diagonal `k` of an `n` by `m` matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.tril_indices(2)
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    return _triangle_indices(np.tri(as_int(n), None if m is None else as_int(m), as_int(k), dtype=bool))
+
+
+def triu_indices(n, k=0, m=None) -> tuple:
+    """Row and column indices of the elements on and above diagonal `k` of an `n` by `m` matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.triu_indices(2)
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    return _triangle_indices(~np.tri(as_int(n), None if m is None else as_int(m), as_int(k) - 1, dtype=bool))
+
+
+def tril_indices_from(arr, k: int = 0) -> tuple:
+    """`tril_indices` of the shape of a matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    n, m = _two_axes(arr)
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr, k: int = 0) -> tuple:
+    """`triu_indices` of the shape of a matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    n, m = _two_axes(arr)
+    return triu_indices(n, k, m)
+
+
+def _two_axes(arr) -> tuple:
+    shape = np.shape(arr) if not hasattr(arr, "shape") else arr.shape
+    if len(shape) != 2:
+        raise ValueError(f"Only 2-D inputs are accepted, got shape {shape}.")
+    return shape
+
+
+# -- diagonals -----------------------------------------------------------------------------------------------------
+
+def diag_indices(n: int, ndim: int = 2) -> tuple:
+    """The indices of the main diagonal of an array with `ndim` axes of size `n`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diag_indices(2)
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    n, ndim = as_int(n), as_int(ndim)
+    for name, value in (("n", n), ("ndim", ndim)):
+        if value < 0:
+            raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
+    return (arange(n),) * ndim
+
+
+def diag_indices_from(arr) -> tuple:
+    """The indices of the main diagonal of an array whose axes have one size.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    shape = as_operand("diag_indices_from", arr).aval.shape
+    if len(shape) < 2:
+        raise ValueError(f"input array must be at least 2-d, got shape {shape}")
+    if len(set(shape)) != 1:
+        raise ValueError(f"All dimensions of input must be of equal length, got shape {shape}")
+    return diag_indices(shape[0], len(shape))
+
+
+def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1):
+    """The elements on a diagonal, along a new last axis.
+
+    Args:
+        a: an array of at least two axes.
+        offset: which diagonal; positive ones lie above the main one.
+        axis1: the axis of the rows.
+        axis2: the axis of the columns.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diagonal(jnp.arange(9).reshape(3, 3), 1)
+        Array([1, 5], dtype=int32)
+    """
+    x = as_operand("diagonal", a)
+    ndim = x.aval.ndim
+    if ndim < 2:
+        raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {x.aval.shape}.")
+    i, j = axis_of(axis1, ndim), axis_of(axis2, ndim)
+    if i == j:
+        raise ValueError(f"axis1 and axis2 cannot be the same, got {axis1} and {axis2}.")
+    offset = as_int(offset)
+    x = lax.transpose(x, (*[n for n in range(ndim) if n not in (i, j)], i, j))
+    *lead, rows, columns = x.aval.shape
+    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    if not size:
+        return lax.full((*lead, 0), number(0, x.aval.dtype))
+    top, left = max(-offset, 0), max(offset, 0)
+    n = len(lead)
+    x = lax.slice(x, (*(0,) * n, top, left), (*lead, top + size, left + size))
+    # In rows of size + 1, the diagonal of a square is the first column.
+    flat = lax.reshape(x, (*lead, size * size))
+    flat = lax.pad(flat, number(0, x.aval.dtype), (*[(0, 0, 0)] * n, (0, size, 0)))
+    return lax.squeeze(lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,))
+
+
+def diag(v, k: int = 0):
+    """Of a vector, the matrix with it on diagonal `k`; of a matrix, its diagonal `k`.
+
+    Raises:
+        ValueError: `v` has neither one axis nor two.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diag(jnp.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
+    x = as_operand("diag", v)
+    k = as_int(k)
+    if x.aval.ndim == 2:
+        return diagonal(x, k)
+    if x.aval.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d, got shape {x.aval.shape}")
+    n = x.aval.shape[0] + abs(k)
+    zero = number(0, x.aval.dtype)
+    row = lax.pad(convert(x, x.aval.dtype), zero, ((max(0, k), max(0, -k), 0),))
+    on = lax.eq(_row_numbers((n, n), k), lax.broadcasted_iota(_INT32, (n, n), 1))
+    return lax.select_n(on, lax.full((n, n), zero), lax.broadcast_in_dim(row, (n, n), (1,)))
+
+
+def diagflat(v, k: int = 0):
+    """The matrix with the elements of `v`, in order, on diagonal `k`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.diagflat(jnp.array([[1, 2]]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
+    x = as_operand("diagflat", v)
+    return diag(lax.reshape(x, (x.aval.size,)), k)
+
+
+def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None):
+    """The sum of the elements on a diagonal.
+
+    Args:
+        a: an array of at least two axes.
+        offset: which diagonal; positive ones lie above the main one.
+        axis1: the axis of the rows.
+        axis2: the axis of the columns.
+        dtype: the dtype of the sum; small integers become the default ones.
+        out: not supported.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.trace(jnp.arange(9).reshape(3, 3))
+        Array(12, dtype=int32)
+    """
+    no_out("trace", out)
+    x = diagonal(numeric_operand("trace", a), offset, axis1, axis2)
+    own = x.aval.dtype
+    if dtype is not None:
+        want = dtypes.requested_dtype(dtype, "trace", stacklevel=3)
+    elif own in dtypes.INTEGER:
+        want = dtypes.promote_types(own, dtypes.python_scalar_dtype(int))
+        want = dtypes.canonicalize_dtype(want)
+    else:
+        want = own
+    return lax.reduce_sum(convert(x, want), (x.aval.ndim - 1,))
+
+
+def vander(x, N: int | None = None, increasing: bool = False):
+    """The matrix of powers of a vector's elements, one row each.
+
+    Args:
+        x: the vector.
+        N: how many columns; as many as rows by default.
+        increasing: whether the first column holds power zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.vander(jnp.array([1, 2, 3]))
+        Array([[1, 1, 1],
+               [4, 2, 1],
+               [9, 3, 1]], dtype=int32)
+    """
+    x = as_operand("vander", x)
+    if x.aval.ndim != 1:
+        raise ValueError(f"x must be a one-dimensional array, got shape {x.aval.shape}.")
+    n = x.aval.shape[0] if N is None else as_int(N)
+    if n < 0:
+        raise ValueError(f"N must be nonnegative, got {N}")
+    exponents = lax.iota(x.aval.dtype if x.aval.dtype != _BOOL else _INT32, n)
+    if not increasing:
+        exponents = lax.sub(number(n - 1, exponents.aval.dtype), exponents)
+    rows = lax.broadcast_in_dim(x, (x.aval.shape[0], 1), (0,))
+    return power(rows, lax.broadcast_in_dim(exponents, (1, n), (1,)))
+
+
+# -- windows -------------------------------------------------------------------------------------------------------
+
+def _window(name: str, M, formula):
+    M = as_int(M)
+    dtype = dtypes.python_scalar_dtype(float)
+    if M <= 1:
+        return lax.full((max(M, 0),), number(1.0, dtype))
+    return formula(lax.iota(dtype, M), M - 1, lambda v: number(v, dtype))
+
+
+def _cosines(n, last, num, *weights):
+    """A sum of cosines of whole multiples of the angle 2πn / last."""
+    out = None
+    for i, w in enumerate(weights):
+        part = num(w) if not i else lax.mul(num(w), lax.cos(lax.div(lax.mul(num(2 * math.pi * i), n), num(float(last)))))
+        out = part if out is None else lax.add(out, part)
+    return out
+
+
+def bartlett(M: int):
+    """The Bartlett window of `M` points: a triangle that ends at zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.bartlett(3)
+        Array([0., 1., 0.], dtype=float32)
+    """
+    return _window("bartlett", M, lambda n, last, num: lax.sub(
+        num(1.0), lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), num(float(last))), num(float(last))))))
+
+
+def blackman(M: int):
+    """The Blackman window of `M` points.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.blackman(3).round(3)
+        Array([-0.,  1., -0.], dtype=float32)
+    """
+    return _window("blackman", M, lambda n, last, num: _cosines(n, last, num, 0.42, -0.5, 0.08))
+
+
+def hamming(M: int):
+    """The Hamming window of `M` points.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.hamming(3)
+        Array([0.08000001, 1.        , 0.08000001], dtype=float32)
+    """
+    return _window("hamming", M, lambda n, last, num: _cosines(n, last, num, 0.54, -0.46))
+
+
+def hanning(M: int):
+    """The Hann window of `M` points.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.hanning(3)
+        Array([0., 1., 0.], dtype=float32)
+    """
+    return _window("hanning", M, lambda n, last, num: _cosines(n, last, num, 0.5, -0.5))
+
+
+def kaiser(M: int, beta):
+    """The Kaiser window of `M` points and shape `beta`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.kaiser(1, 2.0)
+        Array([1.], dtype=float32)
+    """
+    dtype = dtypes.python_scalar_dtype(float)
+    beta = convert(as_operand("kaiser", beta, 1), dtype)
+
+    def formula(n, last, num):
+        half = num(0.5 * last)
+        side = lax.sub(num(1.0), lax.square(lax.div(lax.sub(n, half), half)))
+        return lax.div(i0(lax.mul(beta, lax.sqrt(side))), i0(beta))
+
+    return _window("kaiser", M, formula)

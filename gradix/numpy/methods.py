@@ -1,0 +1,247 @@
+"""The methods and properties of arrays, installed on `Array` when this module is imported."""
+from __future__ import annotations
+
+from gradix import lax
+from gradix._base.lazy import lazy_module
+from gradix._core import array_members
+from gradix._core.array import ArrayImpl
+from gradix._core.operators import install
+from gradix.numpy import conversion, cumulative, floating, matrices, moments, reductions, selection, views
+from gradix.numpy.at import IndexUpdateHelper
+from gradix.numpy.indexing import getitem
+from gradix.numpy.operators import OPERATORS
+from gradix.numpy.placement import place
+from gradix.numpy.printing import array_repr, array_str
+
+_numpy = lazy_module("gradix.numpy")
+
+
+# -- arrangement ---------------------------------------------------------------------------------------------------
+
+def reshape(self, *args, order: str = "C", out_sharding=None):
+    """The elements, in order, in another shape; one size may be -1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.arange(4).reshape(2, -1)
+        Array([[0, 1],
+               [2, 3]], dtype=int32)
+    """
+    shape = args[0] if len(args) == 1 else args
+    if order == "C" and type(shape) is tuple and out_sharding is None:
+        for n in shape:
+            if type(n) is not int or n < 0:
+                break
+        else:
+            return lax.reshape(self, shape)
+    return _numpy.reshape(self, shape, order, out_sharding=out_sharding)
+
+
+def transpose(self, *args):
+    """The axes in another order; reversed by default.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ones((2, 3)).transpose(1, 0).shape
+        (3, 2)
+    """
+    if not args or args == (None,):
+        return lax.transpose(self, tuple(range(self.aval.ndim))[::-1])
+    axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return _numpy.transpose(self, axes)
+
+
+def flatten(self, order: str = "C", *, out_sharding=None):
+    """The elements in one row."""
+    return _numpy.ravel(self, order=order, out_sharding=out_sharding)
+
+
+def ravel(self, order: str = "C", *, out_sharding=None):
+    """The elements in one row."""
+    return _numpy.ravel(self, order=order, out_sharding=out_sharding)
+
+
+def squeeze(self, axis=None):
+    """The array without its axes of size 1, or without those named."""
+    return _numpy.squeeze(self, axis)
+
+
+def swapaxes(self, axis1: int, axis2: int):
+    """The array with two axes exchanged."""
+    return _numpy.swapaxes(self, axis1, axis2)
+
+
+def repeat(self, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
+    """Each element repeated."""
+    return _numpy.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
+
+
+# -- selection and order -------------------------------------------------------------------------------------------
+
+def take(self, indices, axis: int | None = None, out=None, mode: str | None = None, unique_indices: bool = False,
+         indices_are_sorted: bool = False, fill_value=None):
+    """The elements at `indices`, along an axis or of the array in one row."""
+    return _numpy.take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+
+
+def choose(self, choices, out=None, mode: str = "raise"):
+    """Elements of the arrays `choices`, chosen by the array's integers."""
+    return _numpy.choose(self, choices, out, mode)
+
+
+def compress(self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0):
+    """The parts along an axis at which the condition holds."""
+    return _numpy.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
+def nonzero(self, *, fill_value=None, size: int | None = None):
+    """The indices of the elements that are not zero, one array for each axis."""
+    return _numpy.nonzero(self, size=size, fill_value=fill_value)
+
+
+def sort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+    """The elements in increasing order along an axis."""
+    return _numpy.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
+def argsort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+    """The indices that sort the array along an axis."""
+    return _numpy.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
+def argpartition(self, kth: int, axis: int = -1):
+    """The indices that bring the smallest elements before the `kth`."""
+    return _numpy.argpartition(self, kth, axis)
+
+
+def searchsorted(self, v, side: str = "left", sorter=None, *, method: str = "scan"):
+    """Where elements would have to be put so that the array stays sorted."""
+    return _numpy.searchsorted(self, v, side, sorter, method=method)
+
+
+def dot(self, b, *, precision=None, preferred_element_type=None):
+    """The dot product with another array."""
+    return _numpy.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+# -- elementwise ---------------------------------------------------------------------------------------------------
+
+def astype(self, dtype, copy: bool = False, device=None):
+    """The array converted to a dtype.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array([1.7]).astype(int)
+        Array([1], dtype=int32)
+    """
+    return conversion.astype(self, dtype, copy=copy, device=device)
+
+
+def clip(self, min=None, max=None):
+    """The elements kept between `min` and `max`."""
+    return selection.clip(self, min, max)
+
+
+def conj(self):
+    """The complex conjugate of each element."""
+    return floating.conjugate(self)
+
+
+def copy(self):
+    """A copy of the array."""
+    return conversion.copy(self)
+
+
+def var(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
+    """The variance of the elements, over all axes or some."""
+    return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def std(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
+    """The standard deviation of the elements, over all axes or some."""
+    return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def _round(self, ndigits=None):
+    out = floating.round(self, 0 if ndigits is None else ndigits)
+    return out if ndigits is not None else conversion.astype(out, int)
+
+
+# -- containers ----------------------------------------------------------------------------------------------------
+
+def _iter(self):
+    if not self.aval.ndim:
+        raise TypeError("iteration over a 0-d array: it has no first axis.")
+    if type(self) is ArrayImpl:
+        return iter(array_members.rows(self))
+    return (lax.index_in_dim(self, i, 0, False) for i in range(self.aval.shape[0]))
+
+
+def _contains(self, element) -> bool:
+    if getattr(element, "ndim", 0):
+        raise ValueError(f"Array.__contains__: a single element can be looked for, got an array of shape {element.shape}. "
+                         "Write (x == row).all(axis=-1).any().")
+    return bool(reductions.any(self == element))
+
+
+def _getitem(self, index):
+    return getitem(self, index)
+
+
+def _repr(self) -> str:
+    return array_repr(self)
+
+
+def _str(self) -> str:
+    return array_str(self) if type(self) is ArrayImpl else repr(self)
+
+
+def _array_namespace(self, *, api_version: str | None = None):
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"{api_version!r} is not an available version of the array API: 2021.12 to 2024.12 are.")
+    return _numpy._module()
+
+
+def to_device(self, device, *, stream=None):
+    """The array on another device."""
+    if stream is not None:
+        raise NotImplementedError(f"to_device: the stream argument is not supported, got {stream!r}.")
+    return place(self, device, None)
+
+
+# -- properties ----------------------------------------------------------------------------------------------------
+
+def _matrix_transpose(self):
+    if self.aval.ndim < 2:
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={self.aval.ndim}")
+    n = self.aval.ndim
+    return lax.transpose(self, (*range(n - 2), n - 1, n - 2))
+
+
+def _flat(self):
+    raise NotImplementedError("Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+
+
+_METHODS = {
+    f.__name__: f for f in (
+        reshape, transpose, flatten, ravel, squeeze, swapaxes, repeat, take, choose, compress, nonzero, sort, argsort,
+        argpartition, searchsorted, dot, astype, clip, conj, copy, var, std, to_device, reductions.sum, reductions.prod,
+        reductions.max, reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin,
+        reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod, floating.round, matrices.diagonal,
+        matrices.trace, views.view, views.byteswap,
+    )
+}
+_SPECIAL = {
+    "__getitem__": _getitem, "__iter__": _iter, "__contains__": _contains, "__repr__": _repr, "__str__": _str,
+    "__round__": _round, "__array_namespace__": _array_namespace, "conjugate": conj,
+}
+_PROPERTIES = {
+    "T": property(transpose, doc="The array with its axes reversed."),
+    "mT": property(_matrix_transpose, doc="The array with its last two axes exchanged."),
+    "real": property(floating.real, doc="The real part."),
+    "imag": property(floating.imag, doc="The imaginary part."),
+    "at": property(IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."),
+    "flat": property(_flat, doc="Not supported."),
+}
+
+install({**array_members.MEMBERS, **OPERATORS, **_METHODS, **_SPECIAL, **_PROPERTIES})

@@ -1,0 +1,316 @@
+"""Means, variances and covariances."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
+from gradix.numpy.axes import axes_of, no_out
+from gradix.numpy.matrices import diagonal
+from gradix.numpy.promotion import (
+    as_operand, broadcast_to, convert, inexact_operand, number, operands, promote_dtypes_inexact,
+)
+from gradix.numpy.reductions import initial_value, sum, where_mask
+from gradix.numpy.selection import clip, where as choose
+
+_F32 = np.dtype("float32")
+
+
+def count_of(shape: tuple, axes: tuple) -> int:
+    """How many elements are reduced into one."""
+    return math.prod([shape[i] for i in axes])
+
+
+def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=None):
+    """The arithmetic mean of the elements, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to average over; all by default.
+        dtype: the dtype of the mean; a floating or complex one by default. Half precision is summed in float32.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2., 3.], dtype=float32)
+    """
+    no_out("mean", out)
+    x = as_operand("mean", a)
+    own = x.aval.dtype
+    result = dtypes.to_inexact_dtype(own) if dtype is None else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
+    work = _F32 if dtype is None and result in FLOAT and result.itemsize < 4 else result
+    shape = x.aval.shape
+    axes = axes_of(axis, len(shape))
+    if where is None:
+        count = number(count_of(shape, axes), work)
+    else:
+        mask = broadcast_to(where_mask("mean", where, shape), shape)
+        count = sum(convert(mask, work), axes, work, None, keepdims)
+    total = sum(x, axes, work, None, keepdims, None, where)
+    out_ = lax.div(total, count) if work in INEXACT else lax.div(convert(total, _F32), convert(count, _F32))
+    return convert(out_, result)
+
+
+def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False):
+    """The weighted mean of the elements, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to average over; all by default.
+        weights: of the shape of `a`, or of its shape along `axis`; equal by default.
+        returned: return the sum of the weights too.
+        keepdims: keep the reduced axes, with size 1.
+
+    Raises:
+        ValueError: the shape of the weights does not fit.
+        TypeError: the shapes differ and no axis is given.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
+        Array(1.25, dtype=float32)
+    """
+    if weights is None:
+        x = inexact_operand("average", a)
+        mean_ = mean(x, axis, None, None, keepdims)
+        if not returned:
+            return mean_
+        n = count_of(x.aval.shape, axes_of(axis, x.aval.ndim))
+        return mean_, lax.full_like(mean_, number(n, mean_.aval.dtype))
+    x, w = promote_dtypes_inexact("average", a, weights)
+    axes = axes_of(axis, x.aval.ndim)
+    w = _weights_like(x, w, axis, axes)
+    total = sum(w, axes, None, None, keepdims)
+    mean_ = lax.div(sum(lax.mul(*operands("average", x, w)), axes, None, None, keepdims), total)
+    return (mean_, broadcast_to(total, mean_.aval.shape)) if returned else mean_
+
+
+def _weights_like(x, w, axis, axes: tuple):
+    """Weights given along `axes` only, with the array's other axes put in at full size."""
+    shape, own = x.aval.shape, w.aval.shape
+    if own == shape:
+        return w
+    if axis is None:
+        raise TypeError(f"Axis must be specified when shapes of a and weights differ: {shape} and {own}.")
+    if own != tuple([shape[i] for i in axes]):
+        raise ValueError(f"Shape of weights must be consistent with shape of a along specified axis: got weights of shape "
+                         f"{own} for an array of shape {shape} and axis={axis}.")
+    order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
+    return lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
+
+
+# -- spread --------------------------------------------------------------------------------------------------------
+
+def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
+        correction=None):
+    """The variance of the elements: the mean square distance from their mean, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        dtype: the dtype of the result; that of the array's real part by default.
+        out: not supported.
+        ddof: what is taken off the number of elements in the divisor.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+        mean: the mean, if it is known, with the reduced axes kept.
+        correction: another name of `ddof`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.var(jnp.array([1.0, 3.0]))
+        Array(1., dtype=float32)
+    """
+    return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
+        correction=None):
+    """The standard deviation of the elements: the square root of `var`.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        dtype: the dtype of the result; that of the array's real part by default.
+        out: not supported.
+        ddof: what is taken off the number of elements in the divisor.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+        mean: the mean, if it is known, with the reduced axes kept.
+        correction: another name of `ddof`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.std(jnp.array([1.0, 5.0]))
+        Array(2., dtype=float32)
+    """
+    if dtype is not None and dtypes.as_dtype(dtype) not in INEXACT:
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return lax.sqrt(_variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+
+
+def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
+    no_out(name, out)
+    if correction is not None:
+        if ddof:
+            raise ValueError(f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names of "
+                             "one number.")
+        ddof = correction
+    x = as_operand(name, a)
+    work, result = variance_dtypes(name, x.aval.dtype, dtype)
+    x = convert(x, work)
+    shape = x.aval.shape
+    axes = axes_of(axis, len(shape))
+    if mean_ is None:
+        mean_ = mean(x, axes, work, None, True, where=where)
+    square = distance_squared(x, convert(as_operand(name, mean_), work))
+    real = square.aval.dtype
+    if where is None:
+        count = number(count_of(shape, axes), real)
+    else:
+        count = sum(convert(broadcast_to(where_mask(name, where, shape), shape), real), axes, real, None, keepdims)
+    divisor = lax.sub(count, initial_value(name, ddof, real))
+    value = lax.div(sum(square, axes, real, None, keepdims, None, where), divisor)
+    value = convert(value, result)
+    return choose(lax.gt(divisor, number(0, real)), value, number(math.nan, result))
+
+
+def variance_dtypes(name: str, own, dtype):
+    """The dtype to compute in and the dtype of the result."""
+    if dtype is None:
+        work = dtypes.to_inexact_dtype(own)
+        result = dtypes.real_dtype(work)
+        return (_F32 if work in FLOAT and work.itemsize < 4 else work), result
+    result = dtypes.requested_dtype(dtype, name, stacklevel=5)
+    if own in COMPLEX and result not in COMPLEX:
+        raise ValueError(f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an "
+                         f"array of complex values, got dtype={dtype}. Leave dtype out: the result is real anyway.")
+    work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
+    return work, dtypes.real_dtype(result) if result in COMPLEX else result
+
+
+def distance_squared(x, center):
+    d = lax.sub(*operands("var", x, center))
+    if d.aval.dtype in COMPLEX:
+        return lax.real(lax.mul(d, lax.conj(d)))
+    return lax.square(d)
+
+# -- covariance ----------------------------------------------------------------------------------------------------
+
+def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights=None, aweights=None,
+        dtype=None):
+    """The covariance matrix of variables observed together.
+
+    Args:
+        m: a variable in each row, an observation in each column.
+        y: more variables, as in `m`.
+        rowvar: False if the variables are in the columns.
+        bias: divide by the number of observations rather than by one less.
+        ddof: what is taken off the number of observations in the divisor; overrides `bias`.
+        fweights: how often each observation was made; integers.
+        aweights: how much each observation counts.
+        dtype: the dtype to compute in.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cov(jnp.array([[0.0, 1, 2], [2, 1, 0]]))
+        Array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
+    """
+    values = [as_operand("cov", v, i) for i, v in enumerate((m,) if y is None else (m, y))]
+    for name, v in zip("my", values):
+        if v.aval.ndim > 2:
+            raise ValueError(f"{name} has more than 2 dimensions, got shape {v.aval.shape}.")
+    values = promote_dtypes_inexact("cov", *values)
+    if dtype is not None:
+        values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError(f"ddof must be integer, got {ddof}.")
+    rows = [_variables(v, rowvar or v.aval.shape[0] == 1) for v in values]
+    x = rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
+    if not x.aval.shape[0]:
+        return lax.full((0, 0), number(0, x.aval.dtype))
+    w = _observation_weights(x, fweights, aweights)
+    ddof = (0 if bias else 1) if ddof is None else int(ddof)
+    center, factor = _center(x, w, ddof, aweights)
+    x = lax.sub(x, center)
+    weighted = x if w is None else lax.mul(x, lax.reshape(w, (1, *w.aval.shape)))
+    weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
+    out = lax.dot(x, lax.transpose(weighted, (1, 0)))
+    out = lax.div(out, convert(factor, out.aval.dtype))
+    return lax.squeeze(out, tuple([i for i, n in enumerate(out.aval.shape) if n == 1]))
+
+
+def _variables(x, in_rows: bool):
+    if x.aval.ndim < 2:
+        return lax.reshape(x, (1, x.aval.size))
+    return x if in_rows else lax.transpose(x, (1, 0))
+
+
+def _observation_weights(x, fweights, aweights):
+    n, w = x.aval.shape[1], None
+    real = dtypes.real_dtype(x.aval.dtype)
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        v = as_operand("cov", given)
+        if v.aval.ndim != 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}, got shape {v.aval.shape}.")
+        if v.aval.shape[0] != n:
+            raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and {v.aval.shape[0]}.")
+        if name == "fweights" and v.aval.dtype not in dtypes.INTEGER:
+            raise TypeError(f"fweights must be integer, got {v.aval.dtype}.")
+        v = convert(v, real)
+        w = v if w is None else lax.mul(w, v)
+    return w
+
+
+def _center(x, w, ddof: int, aweights):
+    """The mean of each row, as a column, and the divisor."""
+    n, real = x.aval.shape[1], dtypes.real_dtype(x.aval.dtype)
+    if w is None:
+        return mean(x, 1, None, None, True), number(n - ddof if n > ddof else 0, real)
+    total = sum(w)
+    column = lax.broadcast_in_dim(convert(w, x.aval.dtype), (1, n), (1,))
+    center = lax.div(sum(lax.mul(x, column), 1, None, None, True), convert(total, x.aval.dtype))
+    if not ddof:
+        return center, total
+    off = number(ddof, real)
+    if aweights is not None:
+        share = lax.div(sum(lax.mul(w, convert(as_operand("cov", aweights), real))), total)
+        off = lax.mul(off, share)
+    return center, lax.sub(total, off)
+
+
+def corrcoef(x, y=None, rowvar: bool = True, dtype=None):
+    """The correlation coefficients of variables observed together.
+
+    Args:
+        x: a variable in each row, an observation in each column.
+        y: more variables, as in `x`.
+        rowvar: False if the variables are in the columns.
+        dtype: the dtype to compute in.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.corrcoef(jnp.array([[0.0, 1, 2], [2, 1, 0]]))
+        Array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.aval.ndim:
+        return lax.div(c, c)
+    n = c.aval.shape[0]
+    spread = lax.sqrt(lax.real(diagonal(c)) if c.aval.dtype in COMPLEX else diagonal(c))
+    spread = convert(spread, c.aval.dtype)
+    c = lax.div(c, lax.broadcast_in_dim(spread, (n, n), (0,)))
+    c = lax.div(c, lax.broadcast_in_dim(spread, (n, n), (1,)))
+    if c.aval.dtype in COMPLEX:
+        return lax.complex(*[clip(part(c), -1, 1) for part in (lax.real, lax.imag)])
+    return clip(c, -1, 1)

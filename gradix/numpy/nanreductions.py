@@ -1,0 +1,249 @@
+"""Reductions that leave NaN out."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import INEXACT
+from gradix.numpy import moments, reductions
+from gradix.numpy.axes import axes_of, no_out
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number
+from gradix.numpy.selection import where as choose
+
+
+def _isnan(x):
+    return lax.ne(x, x)
+
+
+def _without(name: str, x, value):
+    """`x` with NaN replaced."""
+    return choose(_isnan(x), number(value, x.aval.dtype), x) if x.aval.dtype in INEXACT else x
+
+
+def _extreme(name: str, reduce, fill: float, a, axis, out, keepdims, initial, where):
+    no_out(name, out)
+    x = as_operand(name, a)
+    if x.aval.dtype not in INEXACT:
+        return reduce(x, axis, None, keepdims, initial, where)
+    y = reduce(_without(name, x, fill), axis, None, keepdims, initial, where)
+    if initial is not None:
+        return y
+    none = reductions.all(_isnan(x), axis, None, keepdims)
+    return choose(none, number(math.nan, y.aval.dtype), y)
+
+
+def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The largest element that is not NaN, over all axes or some; NaN where there is none.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a lower bound of the result.
+        where: which elements take part; needs `initial`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(3., dtype=float32)
+    """
+    return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The smallest element that is not NaN, over all axes or some; NaN where there is none.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: an upper bound of the result.
+        where: which elements take part; needs `initial`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
+    """
+    return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
+
+
+def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The sum of the elements that are not NaN, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to sum over; all by default.
+        dtype: the dtype of the sum.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a number to add.
+        where: which elements to sum.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(4., dtype=float32)
+    """
+    x = as_operand("nansum", a)
+    return reductions.sum(_without("nansum", x, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The product of the elements that are not NaN, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to multiply over; all by default.
+        dtype: the dtype of the product.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a number to multiply with.
+        where: which elements to multiply.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
+        Array(6., dtype=float32)
+    """
+    x = as_operand("nanprod", a)
+    return reductions.prod(_without("nanprod", x, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _present(name: str, x, where):
+    """Which elements take part and are not NaN."""
+    present = lax.bitwise_not(_isnan(x))
+    if where is None:
+        return present
+    return lax.bitwise_and(present, broadcast_to(reductions.where_mask(name, where, x.aval.shape), x.aval.shape))
+
+
+def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None):
+    """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to average over; all by default.
+        dtype: the dtype of the mean.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(2., dtype=float32)
+    """
+    no_out("nanmean", out)
+    x = as_operand("nanmean", a)
+    if x.aval.dtype not in INEXACT:
+        return moments.mean(x, axis, dtype, None, keepdims, where=where)
+    result = x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
+    count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
+    total = nansum(x, axis, result, None, keepdims, None, where)
+    return convert(lax.div(total, convert(count, total.aval.dtype)), result)
+
+
+def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
+    """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        dtype: the dtype of the result.
+        out: not supported.
+        ddof: what is taken off the number of elements in the divisor.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+        mean: the mean, if it is known, with the reduced axes kept.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
+    """
+    no_out("nanvar", out)
+    x = as_operand("nanvar", a)
+    work, result = moments.variance_dtypes("nanvar", x.aval.dtype, dtype)
+    x = convert(x, work)
+    axes = axes_of(axis, x.aval.ndim)
+    center = nanmean(x, axes, work, None, True, where) if mean is None else convert(as_operand("nanvar", mean), work)
+    present = _present("nanvar", x, where)
+    distance = moments.distance_squared(choose(present, x, center), center)
+    real = distance.aval.dtype
+    distance = choose(present, distance, number(0, real))
+    count = reductions.sum(present, axes, real, None, keepdims)
+    divisor = lax.sub(count, reductions.initial_value("nanvar", ddof, real))
+    enough = lax.gt(divisor, number(0, real))
+    value = lax.div(reductions.sum(distance, axes, real, None, keepdims), choose(enough, divisor, number(1, real)))
+    return convert(choose(enough, value, number(math.nan, real)), result)
+
+
+def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
+    """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        dtype: the dtype of the result.
+        out: not supported.
+        ddof: what is taken off the number of elements in the divisor.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+        mean: the mean, if it is known, with the reduced axes kept.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
+        Array(2., dtype=float32)
+    """
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def _position(name: str, find, fill: float, a, axis, out, keepdims):
+    no_out(name, out)
+    x = as_operand(name, a)
+    if x.aval.dtype not in INEXACT:
+        return find(x, axis, None, keepdims)
+    y = find(_without(name, x, fill), axis, None, keepdims)
+    none = reductions.all(_isnan(x), axis, None, bool(keepdims))
+    return choose(none, number(-1, y.aval.dtype), y)
+
+
+def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+    """The index of the largest element that is not NaN; -1 where there is none.
+
+    Args:
+        a: the array.
+        axis: the axis to search along; by default the array in one row.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(2, dtype=int32)
+    """
+    return _position("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims)
+
+
+def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+    """The index of the smallest element that is not NaN; -1 where there is none.
+
+    Args:
+        a: the array.
+        axis: the axis to search along; by default the array in one row.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanargmin(jnp.array([jnp.nan, 2.0, 1.0]))
+        Array(2, dtype=int32)
+    """
+    return _position("nanargmin", reductions.argmin, math.inf, a, axis, out, keepdims)

@@ -1,0 +1,157 @@
+"""The operators of arrays: `x + y`, `x < y`, `x @ y`, ... and their reflected forms."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.config import state
+from gradix._base.lazy import lazy_module
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
+from gradix._core.operators import Array
+from gradix.numpy import arithmetic, floating, logic
+from gradix.numpy.promotion import BESIDE, number
+
+_numpy = lazy_module("gradix.numpy")
+
+_OPERANDS = (Array, int, float, complex, np.ndarray, np.generic)
+_FITTING_WEAK = (frozenset(map(np.dtype, ("int32", "float32", "complex64"))),
+                 frozenset(map(np.dtype, ("int64", "float64", "complex128"))))
+
+
+def _is_operand(x) -> bool:
+    return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
+
+
+def _named(method, name: str, doc: str):
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    method.__doc__ = doc
+    return method
+
+
+def _keeps_weak(dtype) -> bool:
+    """Whether a weak array of this dtype stays as it is beside a Python number that fits it."""
+    return dtype in _FITTING_WEAK[state.jax_enable_x64]
+
+
+def _forward(name: str, op, function, direct: frozenset):
+    """`self op other`: straight to `op` when both have one type, or `other` is a number that fits."""
+    def method(self, other):
+        a = self.aval
+        if isinstance(other, Array):
+            if a is other.aval and a.dtype in direct:
+                return op(self, other)
+            return function(self, other)
+        kinds = BESIDE.get(type(other))
+        if kinds is not None:
+            dtype = a.dtype
+            if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
+                return op(self, number(other, dtype, a.weak_type))
+        elif not _is_operand(other):
+            return NotImplemented
+        return function(self, other)
+
+    return _named(method, f"__{name}__", function.__doc__)
+
+
+def _reflected(name: str, op, function, direct: frozenset):
+    """`other op self`, where `other` is no array of ours."""
+    def method(self, other):
+        kinds = BESIDE.get(type(other))
+        if kinds is not None:
+            a = self.aval
+            dtype = a.dtype
+            if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
+                return op(number(other, dtype, a.weak_type), self)
+        elif not _is_operand(other):
+            return NotImplemented
+        return function(other, self)
+
+    return _named(method, f"__r{name}__", function.__doc__)
+
+
+def _equality(name: str, op, function, symbol: str):
+    """`==` and `!=`: with anything that is no array, plain inequality; with a list, an error, since it is a mistake."""
+    forward = _forward(name, op, function, SUPPORTED)
+
+    def method(self, other):
+        out = forward(self, other)
+        if out is NotImplemented and isinstance(other, (list, tuple)):
+            raise TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare with "
+                            "gradix.numpy.array(...) of it.")
+        return out
+
+    return _named(method, f"__{name}__", function.__doc__)
+
+
+def _unary(name: str, function):
+    def method(self):
+        return function(self)
+    return _named(method, f"__{name}__", function.__doc__)
+
+
+def _neg(self):
+    return lax.neg(self)
+
+
+def _pow(self, other, modulo=None):
+    if modulo is not None:
+        raise TypeError("pow() of arrays takes no modulo; write (x ** y) % modulo.")
+    t, a = type(other), self.aval
+    if t is int and a.dtype in NUMERIC:
+        return lax.integer_pow(self, other)
+    if t is float and a.dtype in INEXACT and not a.weak_type:
+        return lax.pow(self, number(other, a.dtype))
+    return arithmetic.power(self, other) if _is_operand(other) else NotImplemented
+
+
+def _rpow(self, other, modulo=None):
+    return arithmetic.power(other, self) if _is_operand(other) else NotImplemented
+
+
+def _matmul(self, other):
+    return _numpy.matmul(self, other) if _is_operand(other) else NotImplemented
+
+
+def _rmatmul(self, other):
+    return _numpy.matmul(other, self) if _is_operand(other) else NotImplemented
+
+
+_REAL = SUPPORTED - COMPLEX
+_BITS = dtypes.INTEGER | dtypes.BOOL
+_NONE: frozenset = frozenset()
+
+# name -> the lax function, the function of numpy, the dtypes for which they are the same
+_ARITHMETIC = {
+    "add": (lax.add, arithmetic.add, NUMERIC),
+    "sub": (lax.sub, arithmetic.subtract, NUMERIC),
+    "mul": (lax.mul, arithmetic.multiply, NUMERIC),
+    "truediv": (lax.div, arithmetic.true_divide, INEXACT),
+    "floordiv": (None, arithmetic.floor_divide, _NONE),
+    "mod": (None, arithmetic.remainder, _NONE),
+    "divmod": (None, arithmetic.divmod, _NONE),
+    "and": (lax.bitwise_and, logic.bitwise_and, _BITS),
+    "or": (lax.bitwise_or, logic.bitwise_or, _BITS),
+    "xor": (lax.bitwise_xor, logic.bitwise_xor, _BITS),
+    "lshift": (lax.shift_left, logic.left_shift, INTEGER),
+    "rshift": (lax.shift_right_arithmetic, logic.right_shift, SIGNED),
+}
+_COMPARISONS = {"lt": (lax.lt, logic.less), "le": (lax.le, logic.less_equal), "gt": (lax.gt, logic.greater),
+                "ge": (lax.ge, logic.greater_equal)}
+
+OPERATORS = {
+    **{f"__{n}__": _forward(n, *row) for n, row in _ARITHMETIC.items()},
+    **{f"__r{n}__": _reflected(n, *row) for n, row in _ARITHMETIC.items()},
+    **{f"__{n}__": _forward(n, *row, _REAL) for n, row in _COMPARISONS.items()},
+    "__eq__": _equality("eq", lax.eq, logic.equal, "=="),
+    "__ne__": _equality("ne", lax.ne, logic.not_equal, "!="),
+    "__pow__": _named(_pow, "__pow__", arithmetic.power.__doc__),
+    "__rpow__": _named(_rpow, "__rpow__", arithmetic.power.__doc__),
+    "__matmul__": _named(_matmul, "__matmul__", "The matrix product."),
+    "__rmatmul__": _named(_rmatmul, "__rmatmul__", "The matrix product."),
+    "__neg__": _named(_neg, "__neg__", arithmetic.negative.__doc__),
+    "__pos__": _unary("pos", arithmetic.positive),
+    "__abs__": _unary("abs", arithmetic.absolute),
+    "__invert__": _unary("invert", logic.invert),
+}

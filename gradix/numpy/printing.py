@@ -1,0 +1,76 @@
+"""How arrays are printed, and the options of that, which are NumPy's."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.array import ArrayImpl
+
+
+def array_repr(arr, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):
+    """The array as `repr` prints it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array_repr(jnp.arange(3))
+        'Array([0, 1, 2], dtype=int32)'
+    """
+    if type(arr) is not ArrayImpl:
+        return np.array_repr(arr, max_line_width, precision, suppress_small)
+    aval = arr.aval
+    weak = ", weak_type=True" if aval.weak_type else ""
+    tail = f"dtype={aval.dtype.name}{weak})"
+    if not aval.size and aval.ndim:
+        return f"Array([], shape={aval.shape}, {tail}"
+    host = np.asarray(arr.host)
+    text = np.array2string(host, max_line_width, precision, suppress_small, ", ", prefix="Array(", suffix=",")
+    gap = " " if len(text) - text.rfind("\n") - 1 + len(tail) + 2 <= _width(max_line_width) else "\n" + " " * 6
+    return f"Array({text},{gap}{tail}"
+
+
+def _width(given: int | None) -> int:
+    return given or np.get_printoptions()["linewidth"]
+
+
+def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):
+    """The array as `str` prints it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.array_str(jnp.arange(3))
+        '[0 1 2]'
+    """
+    host = np.asarray(a.host) if type(a) is ArrayImpl else a
+    return np.array_str(host, max_line_width, precision, suppress_small)
+
+
+def get_printoptions() -> dict:
+    """The options arrays are printed with; NumPy's own.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.get_printoptions()["edgeitems"]
+        3
+    """
+    return np.get_printoptions()
+
+
+def set_printoptions(*args, **kwargs) -> None:
+    """Set options arrays are printed with, as `numpy.set_printoptions`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.set_printoptions(precision=8)
+    """
+    np.set_printoptions(*args, **kwargs)
+
+
+def printoptions(*args, **kwargs):
+    """Print with other options inside a `with` block, as `numpy.printoptions`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> with jnp.printoptions(precision=2):
+        ...     print(jnp.array([1.23456]))
+        [1.23]
+    """
+    return np.printoptions(*args, **kwargs)

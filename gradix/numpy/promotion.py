@@ -1,0 +1,244 @@
+"""Operands of array functions: Python numbers and NumPy values made arrays, brought to one dtype and one rank."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.config import state
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
+from gradix._core.operators import Array
+from gradix._core.promotion import promote_all, promote_pair
+
+# A Python number of this type fits beside a strongly typed array of these dtypes without changing them.
+BESIDE: dict[type, frozenset] = {float: INEXACT, int: NUMERIC, complex: COMPLEX}
+
+_NUMBERS_LIMIT = 4096
+_numbers: dict[tuple, ArrayImpl] = {}
+
+
+# -- single values -------------------------------------------------------------------------------------------------
+
+def number(x, dtype, weak: bool = False) -> ArrayImpl:
+    """A Python number as a 0-d array of `dtype`; the same number gives the same array.
+
+    Raises:
+        OverflowError: an int fits neither `dtype` nor the default integer dtype.
+    """
+    key = (x or repr(x), dtype, weak)                   # zeros by their spelling: 0.0 equals -0.0
+    found = _numbers.get(key)
+    if found is None:
+        with np.errstate(all="ignore"):
+            found = ArrayImpl(_host_number(x, dtype), make_aval((), dtype, weak))
+        if len(_numbers) < _NUMBERS_LIMIT:
+            _numbers[key] = found
+    return found
+
+
+def _host_number(x, dtype) -> np.ndarray:
+    if isinstance(x, int) and dtype in dtypes.INTEGER:
+        try:
+            dtypes.check_python_int(x, dtype)
+        except OverflowError:
+            default = dtypes.python_scalar_dtype(int)
+            dtypes.check_python_int(x, default)         # int8(3) + 300 wraps, as for an int32 300
+            return np.asarray(x, default).astype(dtype)
+    return np.asarray(x, dtype)
+
+
+def as_operand(name: str, x, position: int = 0) -> Array:
+    """`x` as an array.
+
+    Raises:
+        TypeError: `x` is a list, None or anything else that is no array and no number.
+    """
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except TypeError:
+        raise TypeError(_not_an_array(name, x, position)) from None
+
+
+def _not_an_array(name: str, x, position: int) -> str:
+    text = f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
+    if isinstance(x, (list, tuple)):
+        return text + " Lists are not converted silently, as that hides slow code: write gradix.numpy.array(...) around it."
+    if x is None:
+        return text + " A function that returns nothing is the usual cause."
+    return text + " Convert it with gradix.numpy.asarray(...)."
+
+
+def convert(x: Array, dtype, weak: bool = False) -> Array:
+    """`x` with this dtype and weakness; the same object when it has them."""
+    aval = x.aval
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return x
+    return lax._convert_element_type(x, dtype, weak)
+
+
+# -- ranks ---------------------------------------------------------------------------------------------------------
+
+def raise_rank(x: Array, rank: int) -> Array:
+    """`x` with leading axes of size 1, until it has `rank` axes."""
+    aval = x.aval
+    missing = rank - aval.ndim
+    if not missing:
+        return x
+    return lax.broadcast_in_dim(x, (1,) * missing + aval.shape, tuple(range(missing, rank)))
+
+
+def same_rank(name: str, *xs: Array) -> tuple:
+    """Arrays with the rank of the largest; those without axes stay, since they broadcast as they are."""
+    ranks = {x.aval.ndim for x in xs}
+    ranks.discard(0)
+    if len(ranks) < 2:
+        return xs
+    _check_rank_promotion(name, xs)
+    rank = max(ranks)
+    return tuple([raise_rank(x, rank) if x.aval.ndim else x for x in xs])
+
+
+def _check_rank_promotion(name: str, xs) -> None:
+    mode = state.jax_numpy_rank_promotion
+    if mode == "allow":
+        return
+    shapes = " ".join(str(x.aval.shape) for x in xs)
+    text = (f"{name} on operands of shapes {shapes} needs rank promotion, and jax_numpy_rank_promotion is '{mode}'. "
+            "Give the operands one rank, for example with x[None, :] or x[:, None].")
+    if mode == "raise":
+        raise ValueError("Operands could not be broadcast together: " + text)
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
+# -- two operands --------------------------------------------------------------------------------------------------
+
+def _kind(name: str, x, position: int):
+    """`x` (an array, or a Python number as it is), its dtype and weakness."""
+    t = type(x)
+    if t is float or t is int or t is complex or t is bool:
+        return x, *dtypes.scalar_type(t)
+    x = as_operand(name, x, position)
+    aval = x.aval
+    return x, aval.dtype, aval.weak_type
+
+
+def _cast(x, dtype, weak) -> Array:
+    return convert(x, dtype, weak) if isinstance(x, Array) else number(x, dtype, weak)
+
+
+def operands(name: str, x, y) -> tuple[Array, Array]:
+    """Two operands in their common dtype and rank."""
+    if isinstance(x, Array):
+        a = x.aval
+        if isinstance(y, Array):
+            b = y.aval
+            if a is b or (a.dtype == b.dtype and a.weak_type == b.weak_type):
+                return (x, y) if a.ndim == b.ndim else same_rank(name, x, y)
+        elif not a.weak_type and a.dtype in BESIDE.get(type(y), ()):
+            return x, number(y, a.dtype)
+    elif isinstance(y, Array):
+        b = y.aval
+        if not b.weak_type and b.dtype in BESIDE.get(type(x), ()):
+            return number(x, b.dtype), y
+    x, da, wa = _kind(name, x, 0)
+    y, db, wb = _kind(name, y, 1)
+    dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
+    return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
+
+
+def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
+    """As `operands`, booleans becoming the default integer."""
+    x, y = operands(name, x, y)
+    if x.aval.dtype == bool:
+        dtype = dtypes.python_scalar_dtype(int)
+        return convert(x, dtype), convert(y, dtype)
+    return x, y
+
+
+def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
+    """As `operands`, integers and booleans becoming the float that holds them."""
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and x.aval.dtype in INEXACT:
+        return x, y
+    x, da, wa = _kind(name, x, 0)
+    y, db, wb = _kind(name, y, 1)
+    dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
+
+
+# -- one operand ---------------------------------------------------------------------------------------------------
+
+def inexact_operand(name: str, x) -> Array:
+    """An array with integers and booleans made the float that holds them."""
+    x = as_operand(name, x)
+    aval = x.aval
+    return x if aval.dtype in INEXACT else convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+
+
+def numeric_operand(name: str, x) -> Array:
+    """An array with booleans made the default integer."""
+    x = as_operand(name, x)
+    return x if x.aval.dtype != bool else convert(x, dtypes.python_scalar_dtype(int))
+
+
+# -- any number of operands ----------------------------------------------------------------------------------------
+
+def promote_dtypes(name: str, *xs) -> list[Array]:
+    """Arrays in their common dtype, each of its own shape."""
+    kinds = [_kind(name, x, i) for i, x in enumerate(xs)]
+    if len(kinds) == 1:
+        x, dtype, weak = kinds[0]
+    else:
+        dtype, weak = promote_all([(d, w) for _, d, w in kinds], dtypes.promotion_mode())
+    return [_cast(x, dtype, weak) for x, _, _ in kinds]
+
+
+def promote_dtypes_inexact(name: str, *xs) -> list[Array]:
+    """Arrays in their common dtype, a float where that is an integer."""
+    xs = promote_dtypes(name, *xs)
+    aval = xs[0].aval
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    return [convert(x, dtype, aval.weak_type) for x in xs]
+
+
+def promote_dtypes_numeric(name: str, *xs) -> list[Array]:
+    """Arrays in their common dtype, the default integer where that is bool."""
+    xs = promote_dtypes(name, *xs)
+    if xs[0].aval.dtype != bool:
+        return xs
+    return [convert(x, dtypes.python_scalar_dtype(int)) for x in xs]
+
+
+def broadcast_to(x: Array, shape: tuple) -> Array:
+    """`x` stretched to `shape`, its axes being the last ones."""
+    own = x.aval.shape
+    if own == shape:
+        return x
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
+
+
+def common_shape(name: str, *xs: Any) -> tuple:
+    """The shape arrays broadcast to together.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+    """
+    shapes = [x.aval.shape for x in xs]
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    rank = max(map(len, shapes))
+    out = []
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes]):
+        wide = [n for n in sizes if n != 1]
+        if any(n != wide[0] for n in wide[1:]):
+            raise ValueError(f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
+                             "matched from the last one, and must agree or have size 1.")
+        out.append(wide[0] if wide else 1)
+    return tuple(out)

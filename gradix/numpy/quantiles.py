@@ -1,0 +1,251 @@
+"""Medians, quantiles and percentiles."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
+from gradix.numpy import reductions
+from gradix.numpy.axes import axes_of, no_out
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.selection import where as choose
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_F32, _INT32 = np.dtype("float32"), np.dtype("int32")
+
+
+def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
+             keepdims: bool = False, *, weights=None):
+    """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
+
+    Args:
+        a: the array.
+        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis of the result.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        overwrite_input: must be False: arrays are immutable.
+        method: what to take between two elements: 'linear', 'lower', 'higher', 'midpoint', 'nearest'; or
+            'inverted_cdf', the only one that takes weights.
+        keepdims: keep the reduced axes, with size 1.
+        weights: how much each element counts.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.quantile(jnp.arange(5.0), 0.3)
+        Array(1.2, dtype=float32)
+    """
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+
+
+def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
+                keepdims: bool = False, *, weights=None):
+    """The value below which a fraction `q` of the elements that are not NaN lies.
+
+    Args:
+        a: the array.
+        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis of the result.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        overwrite_input: must be False: arrays are immutable.
+        method: as for `quantile`.
+        keepdims: keep the reduced axes, with size 1.
+        weights: how much each element counts; with 'inverted_cdf' only.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
+        Array(2., dtype=float32)
+    """
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+
+
+def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
+               keepdims: bool = False, *, weights=None, out_sharding=None):
+    """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.percentile(jnp.arange(5.0), 30)
+        Array(1.2, dtype=float32)
+    """
+    del out_sharding
+    return _quantile("percentile", a, _fraction("percentile", q), axis, out, overwrite_input, method, keepdims, weights,
+                     False)
+
+
+def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
+                  keepdims: bool = False, *, weights=None):
+    """The value below which `q` percent of the elements that are not NaN lie.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+        Array(2., dtype=float32)
+    """
+    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, out, overwrite_input, method, keepdims,
+                     weights, True)
+
+
+def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
+    """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        overwrite_input: must be False: arrays are immutable.
+        keepdims: keep the reduced axes, with size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.median(jnp.array([3, 1, 2, 5]))
+        Array(2.5, dtype=float32)
+    """
+    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False)
+
+
+def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
+    """The middle element of those that are not NaN, or the mean of the two in the middle.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        overwrite_input: must be False: arrays are immutable.
+        keepdims: keep the reduced axes, with size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nanmedian(jnp.array([3.0, jnp.nan, 2.0]))
+        Array(2.5, dtype=float32)
+    """
+    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, True)
+
+
+# -- the one computation behind them -------------------------------------------------------------------------------
+
+def _fraction(name: str, q):
+    if isinstance(q, (int, float)):
+        return q / 100
+    q = inexact_operand(name, as_operand(name, q, 1))
+    return lax.div(q, number(100.0, q.aval.dtype))
+
+
+def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
+    no_out(name, out)
+    if overwrite_input:
+        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
+    if method not in _METHODS:
+        raise ValueError(f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', "
+                         f"got {method!r}.")
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+    x, q = _operands(name, a, q)
+    axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
+    w = None if weights is None else _rows(_weights(name, weights, x, axis, axes), axes)
+    x = _rows(x, axes)
+    if not x.aval.shape[0]:
+        raise ValueError(f"{name} of no elements: the array has shape {shape}, axis={axis}.")
+    picked = _inverted_cdf(x, q, w, skip_nan) if method == "inverted_cdf" else _between(x, q, method, skip_nan)
+    rest = tuple([1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes])
+    return lax.reshape(picked, q.aval.shape + rest)
+
+
+def _operands(name: str, a, q) -> tuple[Array, Array]:
+    """The array and the fractions, both floating; positions are computed with at least float32."""
+    x, _ = promote_dtypes_inexact(name, a, q)
+    if x.aval.dtype in COMPLEX:
+        raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
+    dtype = x.aval.dtype if x.aval.dtype.itemsize >= 4 else _F32
+    q = number(q, dtype) if isinstance(q, (int, float)) else convert(as_operand(name, q, 1), dtype)
+    if q.aval.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.aval.shape}")
+    return convert(x, x.aval.dtype), q
+
+
+def _rows(x, axes: tuple):
+    """The reduced axes joined in front, the others joined behind: a matrix."""
+    rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
+    x = lax.transpose(x, axes + rest)
+    n = math.prod(x.aval.shape[:len(axes)])
+    return lax.reshape(x, (n, math.prod(x.aval.shape[len(axes):])))
+
+
+def _between(x, q, method: str, skip_nan: bool):
+    """Rows at fractional positions, in each column of a matrix: shape (fractions, columns)."""
+    n, columns = x.aval.shape
+    nan = lax.ne(x, x)
+    x = lax.sort(x, dimension=0)
+    dtype = q.aval.dtype
+    q = lax.reshape(q, (q.aval.size, 1))
+    if skip_nan:
+        last = lax.sub(reductions.sum(lax.bitwise_not(nan), 0, dtype), number(1, dtype))
+        place = lax.mul(q, lax.reshape(last, (1, columns)))
+    else:
+        last = number(n - 1, dtype)
+        place = lax.mul(q, last)
+    low, high = lax.floor(place), lax.ceil(place)
+    share = lax.sub(place, low)
+    low, high = (lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
+                 for v in (low, high))
+    low_rows, high_rows = (_take_rows(x, lax.convert_element_type(v, _INT32)) for v in (low, high))
+    out = _mixed(low_rows, high_rows, convert(share, x.aval.dtype), method)
+    gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
+    return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)
+
+
+def _take_rows(x, rows):
+    """`x[rows[i, j], j]`; `rows` may have one column for all."""
+    if rows.aval.shape[1] == 1:
+        return x[lax.reshape(rows, (rows.aval.shape[0],))]
+    return x[rows, lax.broadcasted_iota(_INT32, (1, x.aval.shape[1]), 1)]
+
+
+def _mixed(low, high, share, method: str):
+    dtype = low.aval.dtype
+    if method == "linear":
+        rest = lax.sub(number(1.0, dtype), share)
+        return lax.add(lax.mul(low, rest), lax.mul(high, share))
+    if method == "lower":
+        return low
+    if method == "higher":
+        return high
+    if method == "midpoint":
+        return lax.mul(lax.add(low, high), number(0.5, dtype))
+    return choose(lax.le(share, number(0.5, dtype)), low, high)
+
+
+def _weights(name: str, weights, x, axis, axes: tuple):
+    w = as_operand(name, weights)
+    shape, own = x.aval.shape, w.aval.shape
+    if own != shape:
+        if axis is None or own != tuple([shape[i] for i in axes]):
+            raise ValueError(f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: give "
+                             "them the array's shape, or its shape along axis.")
+        order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
+        w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
+    return convert(w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype))
+
+
+def _inverted_cdf(x, q, w, skip_nan: bool):
+    """The first element, in each sorted column, at which the running weight reaches the fraction."""
+    n, columns = x.aval.shape
+    nan = lax.ne(x, x)
+    w = lax.full((n, columns), number(1.0, q.aval.dtype)) if w is None else convert(w, q.aval.dtype)
+    if skip_nan:
+        w = choose(nan, number(0.0, w.aval.dtype), w)
+    x, w = lax.sort((x, w), dimension=0, num_keys=1)
+    running = lax.cumsum(w, axis=0)
+    total = lax.slice_in_dim(running, n - 1, n, axis=0)
+    wanted = lax.mul(lax.reshape(q, (q.aval.size, 1, 1)), lax.reshape(total, (1, 1, columns)))
+    before = lax.lt(lax.reshape(running, (1, n, columns)), wanted)
+    empty = lax.le(lax.reshape(running, (1, n, columns)), number(0.0, running.aval.dtype))
+    rows = reductions.sum(lax.bitwise_or(before, empty), 1, _INT32)
+    rows = lax.min(rows, number(n - 1, _INT32))
+    out = _take_rows(x, rows) if columns > 1 else _take_rows(x, lax.reshape(rows, (rows.aval.shape[0], 1)))
+    gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
+    return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)

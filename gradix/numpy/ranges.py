@@ -1,0 +1,222 @@
+"""Ranges of numbers: arange, linspace, logspace, geomspace."""
+from __future__ import annotations
+
+import math
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.errors import ConcretizationTypeError
+from gradix._core import dtypes
+from gradix._core.array import wrap_host
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix.numpy.arithmetic import power
+from gradix.numpy.axes import axis_of
+from gradix.numpy.elementary import log10
+from gradix.numpy.placement import place
+from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, promote_dtypes_inexact
+from gradix.numpy.selection import where
+
+
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+    """Numbers from `start` to before `stop` in equal steps; with one argument, from 0 to before it.
+
+    Args:
+        start: the first number, or the end when it is the only one.
+        stop: the end, not included.
+        step: the distance between neighbours; 1 by default.
+        dtype: that of the arguments by default.
+        device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ConcretizationTypeError: an argument is traced, so that the length is not known.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.arange(1, 7, 2)
+        Array([1, 3, 5], dtype=int32)
+    """
+    if type(start) is int and stop is None and step is None and dtype is None:
+        x = lax.iota(dtypes.python_scalar_dtype(int), start if start > 0 else 0)
+        return x if device is None and out_sharding is None else place(x, device, out_sharding)
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, "arange", stacklevel=3)
+    if stop is None:
+        start, stop = None, start
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        _check_end(name, value)
+    if stop is None:
+        raise TypeError("arange needs a stop, got None.")
+    x = _arange(start, stop, step, dtype)
+    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+
+
+def _check_end(name: str, value) -> None:
+    if value is None:
+        return
+    if isinstance(value, Tracer):
+        raise ConcretizationTypeError(value, f"It arose in the jnp.arange argument '{name}'.")
+    if isinstance(value, (list, tuple)):
+        raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}.")
+    if np.ndim(value):
+        raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
+    if np.iscomplexobj(value) or (isinstance(value, Array) and value.dtype in COMPLEX):
+        raise ValueError(f"jnp.arange does not take complex numbers, got {name}={value}. Use jnp.linspace.")
+
+
+def _plain(value):
+    """A scalar as a Python number."""
+    return value.item() if isinstance(value, (Array, np.ndarray, np.generic)) else value
+
+
+def _arange(start, stop, step, dtype):
+    if dtype is None:
+        dtype = dtypes.result_type(*[v for v in (start, stop, step) if v is not None])
+    if dtype == bool:
+        raise TypeError("arange does not make boolean arrays; name a dtype, such as int, or use jnp.array.")
+    first, last, by = (_plain(v) for v in (start, stop, step))
+    size = max(0, math.ceil((last - (first or 0)) / (1 if by is None else by)))
+    x = lax.iota(dtype, size)
+    if by is not None:
+        x = lax.mul(_end(by, dtype), x)
+    return x if first is None else lax.add(_end(first, dtype), x)
+
+
+def _end(value, dtype):
+    if type(value) is int and dtype in INTEGER:
+        word = np.dtype(dtype).itemsize * 8
+        return wrap_host(np.asarray(value & ((1 << word) - 1), f"uint{word}").astype(dtype))
+    return number(value, dtype)
+
+
+def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype=None, axis: int = 0, *,
+             device=None):
+    """`num` evenly spaced numbers from `start` to `stop`.
+
+    Args:
+        start: the first number, or an array of them.
+        stop: the last number, or an array of them.
+        num: how many.
+        endpoint: whether `stop` is the last one; else it is where the next one would be.
+        retstep: return the distance between neighbours too.
+        dtype: a floating one by default; integers are rounded down.
+        axis: where the new axis goes, when `start` and `stop` are arrays.
+        device: the device, or sharding, to put it on.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linspace(0, 1, 5)
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = as_int(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    want = None if dtype is None else dtypes.requested_dtype(dtype, "linspace", stacklevel=3)
+    first, last = promote_dtypes_inexact("linspace", start, stop)
+    own = first.aval.dtype
+    want = own if want is None else want
+    work = dtypes.to_inexact_dtype(dtypes.promote_types(own, want)) if want in INEXACT else own
+    first, last = convert(first, work), convert(last, work)
+    shape = common_shape("linspace", first, last)
+    out, step = _spaced(broadcast_to(first, shape), broadcast_to(last, shape), num, endpoint, work)
+    if want in INTEGER and own not in INTEGER:
+        out = lax.floor(out)
+    out = convert(_moved_axis(out, axis), want)
+    out = out if device is None else place(out, device, None)
+    return (out, step) if retstep else out
+
+
+def _spaced(first, last, num: int, endpoint: bool, dtype):
+    """The numbers along a new first axis, and their distance."""
+    shape = first.aval.shape
+    parts = num - 1 if endpoint else num
+    if num > 1:
+        gap = number(float(parts), dtype)
+        step = lax.div(lax.sub(last, first), gap)
+        rows = num - 1 if endpoint else num
+        t = lax.div(lax.iota(dtypes.real_dtype(dtype), rows), number(float(parts), dtypes.real_dtype(dtype)))
+        t = convert(lax.reshape(t, (rows, *(1,) * len(shape))), dtype)
+        head, tail = (lax.reshape(v, (1, *shape)) for v in (first, last))
+        out = lax.add(lax.mul(head, lax.sub(number(1.0, dtype), t)), lax.mul(tail, t))
+        if endpoint:
+            out = lax.concatenate([out, tail], 0)
+        return out, step
+    if num == 1:
+        step = lax.full(shape, number(math.nan, dtype)) if endpoint else lax.sub(last, first)
+        return lax.reshape(first, (1, *shape)), step
+    return lax.full((0, *shape), number(0.0, dtype)), lax.full(shape, number(math.nan, dtype))
+
+
+def _moved_axis(x, axis: int):
+    """`x` with its first axis at `axis`."""
+    axis = axis_of(axis, x.aval.ndim)
+    if not axis:
+        return x
+    order = list(range(1, x.aval.ndim))
+    order.insert(axis, 0)
+    return lax.transpose(x, tuple(order))
+
+
+def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0):
+    """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
+
+    Args:
+        start: the first exponent.
+        stop: the last exponent.
+        num: how many.
+        endpoint: whether `base ** stop` is the last one.
+        base: the base of the powers.
+        dtype: a floating one by default.
+        axis: where the new axis goes, when `start` and `stop` are arrays.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.logspace(0, 2, 3)
+        Array([  1.,  10., 100.], dtype=float32)
+    """
+    want = None if dtype is None else dtypes.requested_dtype(dtype, "logspace", stacklevel=3)
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
+    out = power(base, exponents)
+    return out if want is None else convert(out, want)
+
+
+def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0):
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    Args:
+        start: the first number.
+        stop: the last number; neither may be zero.
+        num: how many.
+        endpoint: whether `stop` is the last one.
+        dtype: a floating one by default.
+        axis: where the new axis goes, when `start` and `stop` are arrays.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.geomspace(1, 100, 3)
+        Array([  1.,  10., 100.], dtype=float32)
+    """
+    want = None if dtype is None else dtypes.requested_dtype(dtype, "geomspace", stacklevel=3)
+    first, last = promote_dtypes_inexact("geomspace", start, stop)
+    shape = common_shape("geomspace", first, last)
+    dtype = first.aval.dtype
+    first, last = (convert(broadcast_to(v, shape), dtype) for v in (first, last))
+    one = number(1.0, dtype)
+    if dtype in COMPLEX:
+        scale = lax.sign(first)                             # start on the positive real axis, where log is tame
+    else:
+        both = lax.bitwise_and(lax.lt(first, number(0.0, dtype)), lax.lt(last, number(0.0, dtype)))
+        scale = where(both, number(-1.0, dtype), one)
+    first, last = lax.div(first, scale), lax.div(last, scale)
+    out = logspace(log10(first), log10(last), num, endpoint, 10.0, None, 0)
+    rest = lax.slice_in_dim(out, 1, None) if num else out
+    head = lax.reshape(first, (1, *shape))
+    if num > 1 and endpoint:
+        rest = lax.concatenate([lax.slice_in_dim(out, 1, num - 1), lax.reshape(last, (1, *shape))], 0)
+    out = lax.concatenate([head, rest], 0) if num else out
+    out = _moved_axis(lax.mul(broadcast_to(lax.reshape(scale, (1, *scale.aval.shape)), out.aval.shape), out), axis)
+    return out if want is None else convert(out, want)

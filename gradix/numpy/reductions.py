@@ -1,0 +1,364 @@
+"""Reductions over axes: sum, product, extremes, truth, positions of extremes."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import FLOAT, INTEGER
+from gradix._core.operators import Array
+from gradix.numpy.axes import ALL, axes_of, axis_of, no_out
+from gradix.numpy.promotion import as_operand, convert, number
+from gradix.numpy.selection import where as choose
+
+_BOOL = np.dtype(bool)
+_F32 = np.dtype("float32")
+# Sums of these neither widen nor go through another dtype.
+_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int32", "int64", "uint32",
+                                          "uint64"))
+
+
+def keep_axes(out, shape: tuple, axes: tuple):
+    """A reduced array with its reduced axes put back at size 1."""
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    return lax.broadcast_in_dim(out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept)
+
+
+def where_mask(name: str, where, shape: tuple):
+    mask = as_operand(name, where)
+    if mask.aval.dtype != _BOOL:
+        mask = lax.ne(mask, number(0, mask.aval.dtype))
+    if len(mask.aval.shape) > len(shape):
+        raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
+    return mask
+
+
+def initial_value(name: str, initial, dtype):
+    if type(initial) in (int, float, bool, complex):
+        return number(initial, dtype)
+    value = as_operand(name, initial)
+    if value.aval.ndim:
+        raise ValueError(f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}.")
+    return convert(value, dtype)
+
+
+def _promoted_integer(dtype):
+    """The dtype small integers and booleans are added up in."""
+    if dtype == _BOOL:
+        return dtypes.python_scalar_dtype(int)
+    if dtype in dtypes.UNSIGNED:
+        wide = dtypes.canonicalize_dtype(np.dtype("uint64"))
+    elif dtype in INTEGER:
+        wide = dtypes.python_scalar_dtype(int)
+    else:
+        return dtype
+    return wide if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(wide) else dtype
+
+
+def _accumulate(name: str, op, combine, identity, a, axis, dtype, out, keepdims, initial, where, promote_integers):
+    """A sum or product in all its options."""
+    no_out(name, out)
+    x = as_operand(name, a)
+    own = x.aval.dtype
+    if dtype is not None:
+        result = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    else:
+        result = _promoted_integer(own) if promote_integers or own == _BOOL else own
+    # Half precision is added up in float32, unless the user named the dtype.
+    half = dtype is None and result in FLOAT and result.itemsize < 4
+    x = convert(x, _F32 if half else result)
+    axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
+    if where is not None:
+        x = choose(where_mask(name, where, shape), x, number(identity, x.aval.dtype))
+        shape = x.aval.shape
+    y = op(x, axes)
+    if initial is not None:
+        y = combine(initial_value(name, initial, y.aval.dtype), y)
+    if keepdims:
+        y = keep_axes(y, shape, axes)
+    return convert(y, result) if half else y
+
+
+def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
+        promote_integers: bool = True):
+    """The sum of the elements, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to sum over; all by default.
+        dtype: the dtype of the sum. Integers of fewer bits than the default are summed in the default by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a number to add.
+        where: which elements to sum.
+        promote_integers: whether small integers are widened.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([4, 6], dtype=int32)
+    """
+    if isinstance(a, Array) and a.aval.dtype in _DIRECT and not a.aval.weak_type and (
+            dtype is None and where is None and initial is None and out is None and not keepdims):
+        ndim = a.aval.ndim
+        if axis is None:
+            return lax.reduce_sum(a, ALL[ndim])
+        return lax.reduce_sum(a, axes_of(axis, ndim))
+    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
+         promote_integers: bool = True):
+    """The product of the elements, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to multiply over; all by default.
+        dtype: the dtype of the product. Integers of fewer bits than the default become the default by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a number to multiply with.
+        where: which elements to multiply.
+        promote_integers: whether small integers are widened.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.prod(jnp.array([1, 2, 3]))
+        Array(6, dtype=int32)
+    """
+    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where,
+                       promote_integers)
+
+
+# -- extremes ------------------------------------------------------------------------------------------------------
+
+def _extreme(name: str, op, combine, a, axis, out, keepdims, initial, where):
+    no_out(name, out)
+    x = as_operand(name, a)
+    dtype, shape = x.aval.dtype, x.aval.shape
+    axes = axes_of(axis, len(shape))
+    if where is not None:
+        if initial is None:
+            raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to "
+                             "specify 'initial'")
+        x = choose(where_mask(name, where, shape), x, _least(dtype, name == "max"))
+        shape = x.aval.shape
+    if initial is None and 0 in [shape[i] for i in axes]:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity: shape {shape}, axes {axes}. "
+                         "Give an initial value.")
+    y = op(convert(x, dtype), axes)
+    if initial is not None:
+        y = combine(initial_value(name, initial, dtype), y)
+    return keep_axes(y, shape, axes) if keepdims else y
+
+
+def _least(dtype, least: bool):
+    """The smallest (or largest) value of a dtype."""
+    if dtype == _BOOL:
+        return number(not least, dtype)
+    if dtype in INTEGER:
+        info = dtypes.iinfo(dtype)
+        return number(int(info.min if least else info.max), dtype)
+    return number(-math.inf if least else math.inf, dtype)
+
+
+def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The largest element, over all axes or some; NaN if there is one.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: a lower bound of the result.
+        where: which elements take part; needs `initial`.
+
+    Raises:
+        ValueError: there are no elements, and no initial value.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
+        Array([3, 5], dtype=int32)
+    """
+    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
+
+
+def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The smallest element, over all axes or some; NaN if there is one.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        initial: an upper bound of the result.
+        where: which elements take part; needs `initial`.
+
+    Raises:
+        ValueError: there are no elements, and no initial value.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
+        Array([1, 4], dtype=int32)
+    """
+    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims, initial, where)
+
+
+def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The largest element: another name of `max`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.amax(jnp.arange(3))
+        Array(2, dtype=int32)
+    """
+    return max(a, axis, out, keepdims, initial, where)
+
+
+def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+    """The smallest element: another name of `min`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.amin(jnp.arange(3))
+        Array(0, dtype=int32)
+    """
+    return min(a, axis, out, keepdims, initial, where)
+
+
+def ptp(a, axis=None, out=None, keepdims: bool = False):
+    """The largest element less the smallest, over all axes or some.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ptp(jnp.array([3, 7, 5]))
+        Array(4, dtype=int32)
+    """
+    no_out("ptp", out)
+    return lax.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
+
+
+# -- truth ---------------------------------------------------------------------------------------------------------
+
+def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
+    no_out(name, out)
+    x = as_operand(name, a)
+    if x.aval.dtype != _BOOL:
+        x = convert(x, _BOOL)
+    axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
+    if where is not None:
+        x = choose(where_mask(name, where, shape), x, number(identity, _BOOL))
+        shape = x.aval.shape
+    y = op(x, axes)
+    return keep_axes(y, shape, axes) if keepdims else y
+
+
+def all(a, axis=None, out=None, keepdims: bool = False, *, where=None):
+    """Whether all elements are true, that is not zero, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=0)
+        Array([ True, False], dtype=bool)
+    """
+    return _truth("all", lax.reduce_and, True, a, axis, out, keepdims, where)
+
+
+def any(a, axis=None, out=None, keepdims: bool = False, *, where=None):
+    """Whether some element is true, that is not zero, over all axes or some.
+
+    Args:
+        a: the array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+        where: which elements take part.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.any(jnp.array([[True, False], [True, False]]), axis=0)
+        Array([ True, False], dtype=bool)
+    """
+    return _truth("any", lax.reduce_or, False, a, axis, out, keepdims, where)
+
+
+def count_nonzero(a, axis=None, keepdims: bool = False):
+    """How many elements are not zero, over all axes or some.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
+        Array(2, dtype=int32)
+    """
+    x = as_operand("count_nonzero", a)
+    if x.aval.dtype != _BOOL:
+        x = lax.ne(x, number(0, x.aval.dtype))
+    return sum(x, axis, dtypes.python_scalar_dtype(int), None, keepdims)
+
+
+# -- positions -----------------------------------------------------------------------------------------------------
+
+def _position(name: str, op, a, axis, out, keepdims):
+    no_out(name, out)
+    x = as_operand(name, a)
+    shape = x.aval.shape
+    if axis is None:
+        x, i, axes = lax.reshape(x, (x.aval.size,)), 0, ALL[len(shape)]
+    else:
+        i = axis_of(axis, len(shape))
+        axes = (i,)
+    if not x.aval.shape[i]:
+        raise ValueError(f"attempt to get {name} of an empty sequence: the array has shape {shape}, axis={axis}.")
+    y = op(x, i, dtypes.python_scalar_dtype(int))
+    return keep_axes(y, shape, axes) if keepdims else y
+
+
+def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+    """The index of the largest element, the first of equal ones; of NaN if there is one.
+
+    Args:
+        a: the array.
+        axis: the axis to search along; by default the array in one row.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+
+    Raises:
+        ValueError: the axis has no elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.argmax(jnp.array([3, 7, 5]))
+        Array(1, dtype=int32)
+    """
+    return _position("argmax", lax.argmax, a, axis, out, keepdims)
+
+
+def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+    """The index of the smallest element, the first of equal ones; of NaN if there is one.
+
+    Args:
+        a: the array.
+        axis: the axis to search along; by default the array in one row.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+
+    Raises:
+        ValueError: the axis has no elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.argmin(jnp.array([3, 7, 5]))
+        Array(0, dtype=int32)
+    """
+    return _position("argmin", lax.argmin, a, axis, out, keepdims)

@@ -1,0 +1,166 @@
+"""The dtypes as scalar types, `jnp.float32` and the like, and the questions one asks about dtypes."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix._core.operators import Array
+from gradix.numpy.conversion import asarray
+
+dtype = np.dtype
+generic, number, inexact, integer = np.generic, np.number, np.inexact, np.integer
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
+character, flexible, object_ = np.character, np.flexible, np.object_
+finfo, iinfo, issubdtype = dtypes.finfo, dtypes.iinfo, dtypes.issubdtype
+ComplexWarning = np.exceptions.ComplexWarning
+
+
+class _ScalarMeta(type):
+    """The type of scalar types: calling one makes an array of its dtype; it equals NumPy's scalar type."""
+
+    dtype: np.dtype
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __eq__(cls, other) -> bool:
+        return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
+
+    def __ne__(cls, other) -> bool:
+        return not cls == other
+
+    def __call__(cls, x) -> Array:
+        return asarray(x, dtype=cls.dtype)
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, cls.dtype.type)
+
+
+def _scalar_type(scalar: type, name: str) -> type:
+    kind = "boolean" if scalar is np.bool_ else name
+    body = {"dtype": np.dtype(scalar), "__module__": "gradix.numpy", "__qualname__": name,
+            "__doc__": f"The {kind} scalar type: a dtype, and called with a value, an array of that dtype."}
+    return _ScalarMeta(name, (), body)
+
+
+bool_ = _scalar_type(np.bool_, "bool")
+int2, int4 = _scalar_type(ml_dtypes.int2, "int2"), _scalar_type(ml_dtypes.int4, "int4")
+int8, int16 = _scalar_type(np.int8, "int8"), _scalar_type(np.int16, "int16")
+int32, int64 = _scalar_type(np.int32, "int32"), _scalar_type(np.int64, "int64")
+uint2, uint4 = _scalar_type(ml_dtypes.uint2, "uint2"), _scalar_type(ml_dtypes.uint4, "uint4")
+uint8, uint16 = _scalar_type(np.uint8, "uint8"), _scalar_type(np.uint16, "uint16")
+uint32, uint64 = _scalar_type(np.uint32, "uint32"), _scalar_type(np.uint64, "uint64")
+float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn, "float4_e2m1fn")
+float8_e3m4 = _scalar_type(ml_dtypes.float8_e3m4, "float8_e3m4")
+float8_e4m3 = _scalar_type(ml_dtypes.float8_e4m3, "float8_e4m3")
+float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz, "float8_e4m3b11fnuz")
+float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3fn, "float8_e4m3fn")
+float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz, "float8_e4m3fnuz")
+float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2, "float8_e5m2")
+float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz, "float8_e5m2fnuz")
+float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu, "float8_e8m0fnu")
+bfloat16, float16 = _scalar_type(ml_dtypes.bfloat16, "bfloat16"), _scalar_type(np.float16, "float16")
+float32, float64 = _scalar_type(np.float32, "float32"), _scalar_type(np.float64, "float64")
+complex64, complex128 = _scalar_type(np.complex64, "complex64"), _scalar_type(np.complex128, "complex128")
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+
+def promote_types(a, b) -> np.dtype:
+    """The dtype two dtypes promote to under the type promotion rules.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.promote_types("int32", "float16")
+        dtype('float16')
+    """
+    return dtypes.promote_types(a, b)
+
+
+def result_type(*args) -> np.dtype:
+    """The dtype of an operation on these arrays, Python numbers and dtypes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.result_type(jnp.arange(3), 2.0)
+        dtype('float32')
+    """
+    return dtypes.result_type(*args)
+
+
+def can_cast(from_, to, casting: str = "safe") -> bool:
+    """Whether a cast between two dtypes loses nothing under the rule `casting`, as NumPy decides.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.can_cast("int32", "float32")
+        False
+    """
+    return np.can_cast(*[np.dtype(x) if isinstance(x, _ScalarMeta) else x for x in (from_, to)], casting=casting)
+
+
+_KINDS = {
+    "bool": dtypes.BOOL, "signed integer": dtypes.SIGNED, "unsigned integer": dtypes.UNSIGNED,
+    "integral": dtypes.INTEGER, "real floating": dtypes.FLOAT, "complex floating": dtypes.COMPLEX,
+    "numeric": dtypes.NUMERIC,
+}
+
+
+def isdtype(dtype, kind) -> bool:
+    """Whether a dtype is of a kind of the array API standard.
+
+    Args:
+        dtype: the dtype.
+        kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating',
+            'numeric', a dtype, or a tuple of these.
+
+    Raises:
+        ValueError: the kind is not known.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isdtype("bfloat16", ("bool", "real floating"))
+        True
+    """
+    if isinstance(kind, tuple):
+        return any([isdtype(dtype, k) for k in kind])
+    own = dtypes.as_dtype(dtype)
+    if isinstance(kind, str) and kind in _KINDS:
+        return own in _KINDS[kind]
+    try:
+        return own == dtypes.as_dtype(kind)
+    except TypeError:
+        raise ValueError(f"Unrecognized kind={kind!r}: expected one of {list(_KINDS)}, or a dtype.") from None
+
+
+def isscalar(element) -> bool:
+    """Whether `element` is a number or an array without axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.isscalar(jnp.float32(1)), jnp.isscalar(jnp.ones(1))
+        (True, False)
+    """
+    if isinstance(element, Array):
+        return element.aval.ndim == 0
+    if hasattr(element, "__jax_array__"):
+        return as_array(element).aval.ndim == 0
+    return np.isscalar(element) or (isinstance(element, np.ndarray) and element.ndim == 0)
+
+
+def iterable(y) -> bool:
+    """Whether one can iterate over `y`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.iterable(jnp.ones(3)), jnp.iterable(2)
+        (True, False)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""Choosing between arrays element by element: where, select, piecewise, clip."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax
+from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
+from gradix.numpy.promotion import (
+    BESIDE, as_operand, broadcast_to, common_shape, convert, number, operands, promote_dtypes,
+)
+
+_BOOL = np.dtype(bool)
+
+
+def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
+    """`x` where the condition holds, else `y`; all three broadcast together.
+
+    With the condition alone it is `nonzero(condition, size=size, fill_value=fill_value)`.
+
+    Args:
+        condition: booleans; other values hold where they are not zero.
+        x: values to take where it holds.
+        y: values to take elsewhere.
+        size: with the condition alone, how many indices to return.
+        fill_value: with the condition alone, the index to fill up with.
+
+    Raises:
+        ValueError: only one of `x` and `y` is given, or `size` beside both.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> x = jnp.arange(4)
+        >>> jnp.where(x > 1, x, -1)
+        Array([-1, -1,  2,  3], dtype=int32)
+    """
+    if x is None or y is None:
+        return _where_indices(condition, x, y, size, fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError(f"where: size and fill_value belong to the form with one argument, got size={size}, "
+                         f"fill_value={fill_value} beside x and y.")
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and isinstance(condition, Array):
+        a = condition.aval
+        if a.shape == x.aval.shape and a.dtype == _BOOL:
+            return lax.select_n(condition, y, x)
+    return _select(_truth("where", condition), *_values(x, y))
+
+
+def _values(x, y):
+    """Both values in their common dtype, whatever their shapes."""
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval.dtype == y.aval.dtype and (
+            x.aval.weak_type == y.aval.weak_type):
+        return x, y
+    if isinstance(x, Array) and not x.aval.weak_type and x.aval.dtype in BESIDE.get(type(y), ()):
+        return x, number(y, x.aval.dtype)
+    if isinstance(y, Array) and not y.aval.weak_type and y.aval.dtype in BESIDE.get(type(x), ()):
+        return number(x, y.aval.dtype), y
+    return promote_dtypes("where", x, y)
+
+
+def _select(condition, x, y):
+    shape = common_shape("where", condition, x, y)
+    if condition.aval.ndim:
+        condition = broadcast_to(condition, shape)
+    return lax.select_n(condition, broadcast_to(y, shape), broadcast_to(x, shape))
+
+
+def _truth(name: str, x) -> Array:
+    x = as_operand(name, x)
+    dtype = x.aval.dtype
+    return x if dtype == _BOOL else lax.ne(x, number(0, dtype))
+
+
+def _where_indices(condition, x, y, size, fill_value):
+    if x is not None or y is not None:
+        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got "
+                         f"only {'x' if y is None else 'y'}. To choose against a constant, pass it: where(condition, x, 0).")
+    from_mask = as_operand("where", condition)
+    return from_mask.nonzero(size=size, fill_value=fill_value)
+
+
+def select(condlist, choicelist, default=0):
+    """Of each element, the choice that belongs to the first condition that holds there.
+
+    Args:
+        condlist: boolean arrays.
+        choicelist: as many arrays to choose from.
+        default: the value where no condition holds.
+
+    Raises:
+        ValueError: the lists are empty or of different length.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> x = jnp.arange(5)
+        >>> jnp.select([x < 2, x > 3], [-x, x * x])
+        Array([ 0, -1,  0,  0, 16], dtype=int32)
+    """
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} conditions "
+                         f"and {len(choicelist)} choices.")
+    conditions = [as_operand("select", c) for c in condlist]
+    for c in conditions:
+        if c.aval.dtype != _BOOL:
+            raise TypeError(f"select: conditions must be boolean arrays, got {c.aval.dtype}. Compare first, e.g. c != 0.")
+    *choices, out = promote_dtypes("select", *choicelist, default)
+    shape = common_shape("select", *conditions, *choices, out)
+    out = broadcast_to(out, shape)
+    for c, choice in zip(conditions[::-1], choices[::-1]):
+        out = lax.select_n(broadcast_to(c, shape), out, broadcast_to(choice, shape))
+    return out
+
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """A function given piece by piece.
+
+    Args:
+        x: the argument.
+        condlist: boolean arrays of the shape of `x`, or one array of them.
+        funclist: as many functions or constants, and optionally one more for where no condition holds (else 0).
+        *args: further arguments of the functions.
+        **kw: further keyword arguments of the functions.
+
+    Raises:
+        ValueError: the number of functions fits neither.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> x = jnp.array([-2.0, 3.0])
+        >>> jnp.piecewise(x, [x < 0], [lambda v: -v, lambda v: v * v])
+        Array([2., 9.], dtype=float32)
+    """
+    x = as_operand("piecewise", x)
+    conditions = _piece_conditions(condlist)
+    n, m = len(conditions), len(funclist)
+    if m not in (n, n + 1):
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {m}")
+    functions = list(funclist) + [0] * (n + 1 - m)
+    pieces = [f(x, *args, **kw) if callable(f) else f for f in functions]
+    pieces = [convert(as_operand("piecewise", p), x.aval.dtype) for p in pieces]
+    return select(conditions, pieces[:n], pieces[n])
+
+
+def _piece_conditions(condlist) -> list:
+    if isinstance(condlist, (Array, np.ndarray)):
+        c = as_operand("piecewise", condlist)
+        return [_truth("piecewise", c[i]) for i in range(c.shape[0])] if c.ndim > 1 else [_truth("piecewise", c)]
+    if not isinstance(condlist, (list, tuple)) or (condlist and isinstance(condlist[0], (bool, np.bool_))):
+        condlist = [np.asarray(condlist)]
+    return [_truth("piecewise", c) for c in condlist]
+
+
+def clip(arr=None, /, min=None, max=None):
+    """The values kept between `min` and `max`: `minimum(max, maximum(min, arr))`.
+
+    Args:
+        arr: the values.
+        min: the lower bound; None for none.
+        max: the upper bound; None for none. Where `min > max`, it is `max`.
+
+    Raises:
+        ValueError: for complex values.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.clip(jnp.arange(5), 1, 3)
+        Array([1, 1, 2, 3, 3], dtype=int32)
+    """
+    if arr is None:
+        raise ValueError("At most one of {min, max} may be given without arr: clip() needs an array as first argument.")
+    for value in (arr, min, max):
+        if value is not None and _is_complex(value):
+            raise ValueError("Clip received a complex value either through the input or the min/max keywords. Complex "
+                             "values have no ordering and cannot be clipped; clip the real and imaginary parts.")
+    if min is not None:
+        arr = lax.max(*operands("clip", min, arr))
+    if max is not None:
+        arr = lax.min(*operands("clip", max, arr))
+    return as_operand("clip", arr)
+
+
+def _is_complex(x) -> bool:
+    return not isinstance(x, (int, float)) and as_operand("clip", x).aval.dtype in COMPLEX

@@ -1,0 +1,271 @@
+"""The `ufunc` class: an elementwise function with `reduce`, `accumulate`, `at`, `outer` and `reduceat`."""
+from __future__ import annotations
+
+from operator import index as as_int
+from typing import Any, Callable
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.promotion import as_operand, broadcast_to, convert
+
+_ABSENT = object()
+
+
+class ufunc:
+    """An elementwise function of `nin` arrays, with the reductions that follow from it.
+
+    Args:
+        func: the function; with `call` given only its name and documentation are used.
+        nin: how many arrays it takes.
+        nout: how many it returns.
+        identity: the `e` with `f(e, x) == x`, where reductions may start; None if there is none.
+        call: the function of whole arrays, when `func` is one of scalars.
+        reduce, accumulate, at, reduceat: faster ways than by repeated calls.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.add.reduce(jnp.arange(5))
+        Array(10, dtype=int32)
+        >>> jnp.multiply.outer(jnp.arange(3), jnp.arange(2))
+        Array([[0, 0],
+               [0, 1],
+               [0, 2]], dtype=int32)
+    """
+
+    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
+                 nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
+                 reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
+                 at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None):
+        self.__name__ = self.__qualname__ = name or func.__name__
+        self.__doc__ = func.__doc__
+        self.__module__ = "gradix.numpy"
+        self.__wrapped__ = func
+        self.nin, self.nout, self.identity = as_int(nin), as_int(nout), identity
+        self.nargs = nargs or self.nin
+        self._call = call or func
+        self._rules = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    def __call__(self, x, y=_ABSENT, /, *more, out=None, where=None):
+        if out is not None or where is not None:
+            name, value = ("out", out) if out is not None else ("where", where)
+            raise NotImplementedError(f"jnp.{self.__name__}: the '{name}' argument is not supported, got {name}={value!r}. "
+                                      f"Arrays are immutable; jnp.where(mask, jnp.{self.__name__}(...), other) selects.")
+        if y is _ABSENT:
+            return self._call(x) if self.nin == 1 else self._wrong_number(1)
+        if self.nin == 2 and not more:
+            return self._call(x, y)
+        return self._call(x, y, *more) if self.nin == 2 + len(more) else self._wrong_number(2 + len(more))
+
+    def _wrong_number(self, n: int):
+        raise TypeError(f"jnp.{self.__name__} takes {self.nin} positional arguments, got {n}.")
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc '{self.__name__}'>"
+
+    def __reduce__(self):
+        return self.__name__ if self.__wrapped__.__module__.startswith("gradix.numpy") else object.__reduce__(self)
+
+    def __eq__(self, other) -> bool:
+        return self is other or (isinstance(other, ufunc) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        return self.__wrapped__, self.__name__, self.nin, self.nout, self.nargs
+
+    def _check_binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError(f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one takes "
+                             f"{self.nin} and returns {self.nout}.")
+
+    def reduce(self, a, axis: int | None = 0, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+        """The elements along an axis combined into one.
+
+        Args:
+            a: the array.
+            axis: the axis to reduce; None for all, a tuple where the operation is commutative.
+            dtype: convert `a` to this dtype first.
+            out: not supported.
+            keepdims: keep the axis, with size 1.
+            initial: the value to start with; the identity if there is one.
+            where: which elements take part; needs an initial value.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.maximum.reduce(jnp.array([[3, 1], [2, 5]]), axis=1)
+            Array([3, 5], dtype=int32)
+        """
+        self._check_binary("reduce")
+        no_out(f"{self.__name__}.reduce", out)
+        rule = self._rules["reduce"]
+        if rule is not None:
+            return rule(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        return self._reduce_by_steps(a, axis, dtype, keepdims, initial, where)
+
+    def _reduce_by_steps(self, a, axis, dtype, keepdims, initial, where):
+        x = _ready(f"{self.__name__}.reduce", a, dtype)
+        if initial is None and self.identity is None and where is not None:
+            raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask one "
+                             "has to specify 'initial'.")
+        start = self.identity if initial is None else initial
+        shape = x.shape
+        x, mask = _axis_first(x, axis), None if where is None else _axis_first(
+            broadcast_to(convert(as_operand(self.__name__, where), dtypes.as_dtype(bool)), shape), axis)
+        if start is None:
+            if not x.shape[0]:
+                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+            first, x = x[0], x[1:]
+        else:
+            first = lax.full(x.shape[1:], start, x.dtype)
+        out = self._fold(first, x, mask)
+        if keepdims:
+            out = out.reshape((1,) * len(shape) if axis is None else
+                              tuple(1 if i == axis_of(axis, len(shape)) else n for i, n in enumerate(shape)))
+        return out
+
+    def _fold(self, first, x, mask):
+        call, one = self._call, self._call(first, first)
+        first = convert(first, one.dtype)
+
+        def step(carry, row):
+            item, keep = row
+            new = convert(call(carry, item), one.dtype)
+            return (new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)), None
+
+        return lax.scan(step, first, (x, mask))[0]
+
+    def accumulate(self, a, axis: int = 0, dtype=None, out=None):
+        """The running results of `reduce` along an axis.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.add.accumulate(jnp.arange(4))
+            Array([0, 1, 3, 6], dtype=int32)
+        """
+        self._check_binary("accumulate")
+        no_out(f"{self.__name__}.accumulate", out)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError(f"jnp.{self.__name__}.accumulate needs one axis, got axis={axis}.")
+        rule = self._rules["accumulate"]
+        if rule is not None:
+            return rule(a, axis=axis, dtype=dtype)
+        x = _ready(f"{self.__name__}.accumulate", a, dtype)
+        axis = axis_of(axis, x.ndim)
+        rows = _axis_first(x, axis)
+        if not rows.shape[0]:
+            return x
+        first = convert(rows[0], self._call(rows[0], rows[0]).dtype)
+
+        def step(carry, item):
+            new = convert(self._call(carry, item), first.dtype)
+            return new, new
+
+        rest = lax.scan(step, first, rows[1:])[1]
+        order = list(range(1, x.ndim))
+        order.insert(axis, 0)
+        return lax.transpose(lax.concatenate([first[None], rest], 0), tuple(order))
+
+    def at(self, a, indices, b=None, /, *, inplace: bool = True):
+        """The array with the function applied at `indices`, repeated ones as often as they occur.
+
+        Args:
+            a: the array.
+            indices: an index as in `a[indices]`.
+            b: the second operand, for functions of two.
+            inplace: must be False: arrays are immutable, so the result is a new one.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 2, 2]), 1.0, inplace=False)
+            Array([1., 0., 2.], dtype=float32)
+        """
+        if inplace:
+            raise NotImplementedError(f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not supported. "
+                                      f"Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False).")
+        rule = self._rules["at"]
+        if rule is not None:
+            return rule(a, indices) if b is None else rule(a, indices, b)
+        return self._at_by_steps(as_operand(f"{self.__name__}.at", a), indices, b)
+
+    def _at_by_steps(self, a, indices, b):
+        places = lax.iota(dtypes.as_dtype("int32"), a.size).reshape(a.shape)[indices]
+        flat, order = a.reshape(-1), places.reshape(-1)
+        if b is None:
+            return flat.at[order].set(self._call(flat[order])).reshape(a.shape)
+        b = broadcast_to(convert(as_operand(f"{self.__name__}.at", b), a.dtype), places.shape).reshape(-1)
+
+        def step(values, row):
+            i, item = row
+            return values.at[i].set(convert(self._call(values[i], item), a.dtype)), None
+
+        return lax.scan(step, flat, (order, b))[0].reshape(a.shape)
+
+    def outer(self, A, B, /):
+        """The function of every pair of elements: a result of shape `A.shape + B.shape`.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.add.outer(jnp.arange(2), jnp.arange(3))
+            Array([[0, 1, 2],
+                   [1, 2, 3]], dtype=int32)
+        """
+        if self.nin != 2:
+            raise ValueError(f"jnp.{self.__name__}.outer needs a function of two arrays; this one takes {self.nin}.")
+        A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
+        shape = A.shape + (1,) * B.ndim
+        return self._call(lax.broadcast_in_dim(A, shape, tuple(range(A.ndim))) if B.ndim else A, B)
+
+    def reduceat(self, a, indices, axis: int = 0, dtype=None, out=None):
+        """`reduce` of the pieces of an axis that begin at `indices`.
+
+        Where an index is not below the next one, the result is the single element there.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 3]))
+            Array([ 3, 12], dtype=int32)
+        """
+        self._check_binary("reduceat")
+        no_out(f"{self.__name__}.reduceat", out)
+        if axis is None or isinstance(axis, (tuple, list)):
+            raise ValueError(f"jnp.{self.__name__}.reduceat needs one axis, got axis={axis}.")
+        x = _ready(f"{self.__name__}.reduceat", a, dtype)
+        starts = as_operand(f"{self.__name__}.reduceat", indices, 1)
+        if starts.ndim != 1:
+            raise ValueError(f"reduceat needs indices of one dimension, got shape {starts.shape}.")
+        rule = self._rules["reduceat"]
+        if rule is not None:
+            return rule(x, starts, axis=axis)
+        return self._reduceat_by_steps(x, starts, axis_of(axis, x.ndim))
+
+    def _reduceat_by_steps(self, x, starts, axis: int):
+        rows = _axis_first(x, axis)
+        n = rows.shape[0]
+        ends = lax.concatenate([starts[1:], lax.full((1,), n, starts.dtype)], 0)
+        column = (slice(None), *(None,) * (rows.ndim - 1))
+
+        def step(carry, row):
+            i, item = row
+            inside = ((i > starts) & (i < ends))[column]
+            new = convert(self._call(carry, broadcast_to(item, carry.shape)), x.dtype)
+            return lax.select(lax.broadcast_in_dim(inside, new.shape, tuple(range(new.ndim))), new, carry), None
+
+        out = lax.scan(step, rows[starts], (lax.iota(starts.dtype, n), rows))[0]
+        order = list(range(1, x.ndim))
+        order.insert(axis, 0)
+        return lax.transpose(out, tuple(order))
+
+
+def _ready(name: str, a, dtype):
+    x = as_operand(name, a)
+    return x if dtype is None else convert(x, dtypes.requested_dtype(dtype, name))
+
+
+def _axis_first(x, axis):
+    """`x` with `axis` in front; all axes made one for None."""
+    if axis is None:
+        return x.reshape(-1)
+    axis = axis_of(axis, x.ndim)
+    return x if axis == 0 else lax.transpose(x, (axis, *[i for i in range(x.ndim) if i != axis]))
