@@ -46,7 +46,7 @@ broadcast_to | jnp.broadcast_to(x, (2, 4)) | ValueError | \\(3,\\).*\\(2, 4\\)
 broadcast_to fewer | jnp.broadcast_to(m, (3,)) | ValueError | \\(2, 3\\).*\\(3,\\)
 broadcast_arrays | jnp.broadcast_arrays(x, y) | ValueError TypeError | \\(3,\\).*\\(4,\\)
 broadcast_shapes | jnp.broadcast_shapes((2,), (3,)) | ValueError TypeError | \\(2,\\).*\\(3,\\)
-reshape size | m.reshape(4, 2) | TypeError ValueError | \\(2, 3\\).*\\(4, 2\\)|6.*8
+reshape size | m.reshape(4, 2) | TypeError ValueError | \\(2, 3\\).*\\(4, 2\\)|\\(4, 2\\).*\\(2, 3\\)|6.*8
 reshape unknown twice | m.reshape(-1, -1) | ValueError TypeError | -1
 reshape not a divisor | m.reshape(4, -1) | TypeError ValueError | \\(2, 3\\)|6.*4|divide
 reshape float | m.reshape(2.0, 3) | TypeError | 2\\.0|integer|float
@@ -98,8 +98,8 @@ list of strings | jnp.array(["a", "b"]) | TypeError | str|dtype|<U1|not a valid
 none | jnp.array(None) | TypeError ValueError | None
 list with none | jnp.array([1, None]) | TypeError ValueError | None|object
 object array | jnp.asarray(np.array([{}, 1], object)) | TypeError | object
-dict | jnp.array({"a": 1}) | TypeError | dict
-set | jnp.array({1, 2}) | TypeError | set
+dict | jnp.array({"a": 1}) | TypeError | dict|\\{.a.: 1\\}
+set | jnp.array({1, 2}) | TypeError | set|\\{1, 2\\}
 ragged | jnp.array([[1, 2], [3]]) | TypeError ValueError | shape|inhomogeneous|ragged|length
 dtype unknown | jnp.zeros(3, "nonsense") | TypeError | nonsense
 dtype object | jnp.zeros(3, object) | TypeError | object
@@ -250,7 +250,7 @@ huge dimension | jnp.zeros(2**63) | * | .
 """
 
 TRANSFORMS = """
-jit not callable | jax.jit(3) | TypeError | callable
+jit not callable | jax.jit(3) | TypeError | callable|function
 jit of a string argument | jax.jit(lambda v: v)("a") | TypeError | str
 jit of none of a dict of strings | jax.jit(lambda d: d)({"a": "b"}) | TypeError | str(.|\\n)*|\\['a'\\]
 jit returns a string | jax.jit(lambda v: "a")(x) | TypeError | str
@@ -278,7 +278,7 @@ leaked through an attribute | P.leak_attribute() | UnexpectedTracerError | leak|
 grad of a vector | jax.grad(lambda v: v * 2)(x) | TypeError | scalar(.|\\n)*\\(3,\\)
 grad of a tuple | jax.grad(lambda v: (v.sum(), v))(x) | TypeError | scalar(.|\\n)*|has_aux|tuple
 grad of an int | jax.grad(lambda v: v * 2.0)(3) | TypeError | float(.|\\n)*int
-grad of an int array | jax.grad(lambda v: v.sum() * 2.0)(n) | TypeError | float(.|\\n)*int32
+grad of an int array | jax.grad(lambda v: v.sum() * 2.0)(n) | TypeError | (float|inexact)(.|\\n)*int32
 grad to an int | jax.grad(lambda v: v.astype(int).sum())(x) | TypeError | int32|float
 grad to a complex | jax.grad(lambda v: v * 1j)(1.0) | TypeError | complex|holomorphic
 grad of a string | jax.grad(lambda v: v)("a") | TypeError | str
@@ -286,7 +286,7 @@ grad of none out | jax.grad(lambda v: None)(1.0) | TypeError | None|scalar
 grad argnums | jax.grad(lambda v: v, argnums=2)(1.0) | ValueError TypeError | argnums(.|\\n)*|2
 grad argnums type | jax.grad(lambda v: v, argnums="a")(1.0) | TypeError | argnums
 grad without arguments | jax.grad(lambda: 1.0)() | TypeError ValueError | argument
-grad not callable | jax.grad(1.0) | TypeError | callable
+grad not callable | jax.grad(1.0) | TypeError | callable|function
 grad aux | jax.grad(lambda v: v.sum(), has_aux=True)(x) | TypeError | has_aux|pair|tuple
 grad of while | jax.grad(lambda v: lax.while_loop(lambda c: c < 3, lambda c: c * 2, v))(1.0) | ValueError | while_loop(.|\\n)*|scan|reverse
 holomorphic real | jax.grad(lambda v: v, holomorphic=True)(1.0) | TypeError | complex|holomorphic
@@ -315,14 +315,14 @@ vmap no arguments | jax.vmap(lambda: 1)() | ValueError | argument|axis|in_axes
 vmap out none | jax.vmap(jnp.sin, out_axes=None)(x) | ValueError | out_axes|None|batched
 vmap out tree | jax.vmap(jnp.sin, out_axes=(0, 0))(x) | ValueError | out_axes|tree|prefix
 vmap tree of axes | jax.vmap(lambda d: d["a"], in_axes=({"b": 0},))({"a": x}) | ValueError | in_axes|key|tree|prefix
-vmap not callable | jax.vmap(1.0) | TypeError | callable
+vmap not callable | jax.vmap(1.0) | TypeError | callable|function
 vmap string | jax.vmap(lambda v: v)("abc") | TypeError ValueError | str|rank|array
 vmap axis_size | jax.vmap(jnp.sin, axis_size=5)(x) | ValueError | 5|3|size
 unknown axis name | lax.psum(x, "i") | NameError | i
 unknown axis name in vmap | jax.vmap(lambda v: lax.psum(v, "j"), axis_name="i")(x) | NameError | j
-checkpoint not callable | jax.checkpoint(3)(x) | TypeError | callable
+checkpoint not callable | jax.checkpoint(3)(x) | TypeError | callable|function
 eval_shape string | jax.eval_shape(lambda v: v, "a") | TypeError | str
-make_jaxpr not callable | jax.make_jaxpr(3) | TypeError | callable
+make_jaxpr not callable | jax.make_jaxpr(3) | TypeError | callable|function
 struct without dtype | jax.ShapeDtypeStruct((3,), None) | ValueError TypeError | dtype
 primitive without rules | P.primitive_evaluated() | NotImplementedError | evaluat|impl|lower
 primitive without abstract rule | P.primitive_traced() | NotImplementedError | abstract
@@ -336,7 +336,7 @@ cond shapes | lax.cond(True, lambda v: v, lambda v: v[:2], x) | TypeError | 3(.|
 cond trees | lax.cond(True, lambda v: v, lambda v: (v, v), x) | TypeError | tree|structure|output
 cond predicate rank | lax.cond(b, lambda v: v, lambda v: v, x) | TypeError | scalar|\\(3,\\)|shape
 cond predicate type | lax.cond("yes", lambda v: v, lambda v: v, x) | TypeError | pred|bool|str
-cond not callable | lax.cond(True, 1, 2, x) | TypeError | callable
+cond not callable | lax.cond(True, 1, 2, x) | TypeError | callable|function
 cond operand count | lax.cond(True, lambda: 1, lambda: 2, x) | TypeError | argument
 switch empty | lax.switch(0, [], x) | ValueError | branch
 switch index type | lax.switch(0.5, [jnp.sin, jnp.cos], x) | TypeError | int|float
@@ -346,7 +346,7 @@ while shape | lax.while_loop(lambda c: c.sum() < 9, lambda c: c[:2], x) | TypeEr
 while tree | lax.while_loop(lambda c: c[0] < 3, lambda c: c[0], (0, 1)) | TypeError | carry|tree|structure|body
 while predicate | lax.while_loop(lambda c: c, lambda c: c, x) | TypeError | cond_fun|bool|scalar
 while predicate dtype | lax.while_loop(lambda c: c, lambda c: c, 1.0) | TypeError | cond_fun|bool
-while not callable | lax.while_loop(1, 2, 3) | TypeError | callable
+while not callable | lax.while_loop(1, 2, 3) | TypeError | callable|function
 fori shape | lax.fori_loop(0, 3, lambda i, c: c[:1], x) | TypeError | carry|\\[3\\]|body|shape
 fori bounds | lax.fori_loop(0, 2.5, lambda i, c: c, x) | TypeError | int|float|bound|upper
 scan carry dtype | lax.scan(lambda c, v: (c + v, c), n[0], x) | TypeError | carry(.|\\n)*int32(.|\\n)*float32|carry
@@ -357,10 +357,10 @@ scan length argument | lax.scan(lambda c, v: (c, v), 0.0, x, length=7) | ValueEr
 scan without length | lax.scan(lambda c, v: (c, v), 0.0, None) | ValueError | length
 scan scalar | lax.scan(lambda c, v: (c, v), 0.0, 3.0) | ValueError | xs|axis|scan|scalar
 scan not a pair | lax.scan(lambda c, v: c, 0.0, x) | TypeError | pair|tuple|carry
-scan not callable | lax.scan(3, 0.0, x) | TypeError | callable
+scan not callable | lax.scan(3, 0.0, x) | TypeError | callable|function
 scan length traced | jax.jit(lambda k: lax.scan(lambda c, v: (c, v), 0.0, None, length=k))(3) | ConcretizationTypeError TypeError | length|concrete
 map scalar | lax.map(jnp.sin, 3.0) | ValueError TypeError | map|xs|axis|scan|scalar
-associative_scan | lax.associative_scan(3, x) | TypeError | callable
+associative_scan | lax.associative_scan(3, x) | TypeError | callable|function
 associative_scan lengths | lax.associative_scan(lambda p, q: p, (x, y)) | ValueError | 3|4|size|first dim|axis
 """
 
