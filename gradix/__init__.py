@@ -43,6 +43,7 @@ from gradix._base.config import (
 )
 from gradix._core.dtypes import float0 as float0
 from gradix._core.operators import Array as Array
+from gradix._core.sharding import PartitionSpec as P, Shard as Shard
 from gradix._runtime import dispatch as _dispatch      # installs what evaluates primitives
 from gradix._api.autodiff import (
     grad as grad,
@@ -51,6 +52,26 @@ from gradix._api.autodiff import (
     linearize as linearize,
     value_and_grad as value_and_grad,
     vjp as vjp,
+)
+from gradix._api.devices import (
+    block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
+    default_backend as default_backend,
+    device_count as device_count,
+    device_get as device_get,
+    device_put as device_put,
+    devices as devices,
+    effects_barrier as effects_barrier,
+    host_count as host_count,
+    host_id as host_id,
+    host_ids as host_ids,
+    live_arrays as live_arrays,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    print_environment_info as print_environment_info,
+    process_count as process_count,
+    process_index as process_index,
+    process_indices as process_indices,
 )
 from gradix._api.inspect import (
     closure_convert as closure_convert,
@@ -75,6 +96,8 @@ from gradix import (
     dtypes as dtypes,
     errors as errors,
     lax as lax,
+    numpy as numpy,
+    sharding as sharding,
     tree as tree,
     tree_util as tree_util,
 )

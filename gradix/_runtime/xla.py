@@ -22,6 +22,7 @@ from gradix._runtime.xla_client import (
     devices as devices,
     fingerprint as fingerprint,
     is_started as is_started,
+    jaxlib_version as jaxlib_version,
     local_devices as local_devices,
 )
 from gradix._runtime.xla_custom_calls import (

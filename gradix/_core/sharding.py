@@ -1,0 +1,199 @@
+"""Where an array lies: `PartitionSpec`, `Sharding` and its simplest kind, one device."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class _Unconstrained:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self):
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+class PartitionSpec:
+    """Over which mesh axes each axis of an array is divided: a name, a tuple of names, or None for not at all.
+
+    Example:
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> P("data", None)
+        P('data', None)
+    """
+
+    __slots__ = ("partitions", "unreduced", "reduced")
+    UNCONSTRAINED = UNCONSTRAINED
+
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+        self.partitions = tuple([_partition(p) for p in partitions])
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+
+    def update(self, partitions=None, unreduced=None, reduced=None) -> PartitionSpec:
+        """A copy with some fields changed."""
+        return PartitionSpec(*(self.partitions if partitions is None else partitions),
+                             unreduced=self.unreduced if unreduced is None else unreduced,
+                             reduced=self.reduced if reduced is None else reduced)
+
+    def index(self, value) -> int:
+        return self.partitions.index(_partition(value))
+
+    def count(self, value) -> int:
+        return self.partitions.count(_partition(value))
+
+    def __iter__(self):
+        return iter(self.partitions)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __getitem__(self, i):
+        return self.partitions[i]
+
+    def __add__(self, other) -> PartitionSpec:
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(*self.partitions, *other.partitions, unreduced=self.unreduced | other.unreduced,
+                                 reduced=self.reduced | other.reduced)
+        if isinstance(other, tuple):
+            return self.update(self.partitions + other)
+        return NotImplemented
+
+    def __radd__(self, other):
+        return self.update(other + self.partitions) if isinstance(other, tuple) else NotImplemented
+
+    def _key(self) -> tuple:
+        return self.partitions, self.unreduced, self.reduced
+
+    def __eq__(self, other) -> bool:
+        if isinstance(other, tuple):
+            return not (self.unreduced or self.reduced) and self.partitions == tuple([_partition(p) for p in other])
+        return isinstance(other, PartitionSpec) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        parts = [repr(p) for p in self.partitions]
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if axes:
+                parts.append(f"{name}={{{', '.join(map(repr, sorted(axes, key=str)))}}}")
+        return f"P({', '.join(parts)})"
+
+    def __reduce__(self):
+        return _rebuild, (self.partitions, self.unreduced, self.reduced)
+
+
+def _partition(p):
+    """One entry in normal form: a tuple of one name is that name."""
+    if isinstance(p, (list, tuple)):
+        return None if not p else p[0] if len(p) == 1 else tuple(p)
+    return p
+
+
+def _rebuild(partitions, unreduced, reduced) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+class Sharding:
+    """Which devices hold which part of an array. Subclasses give `devices_indices_map` and `device_set`."""
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def device_set(self) -> set:
+        raise NotImplementedError(f"{type(self).__name__} must define device_set: the set of devices it uses.")
+
+    def devices_indices_map(self, global_shape) -> dict:
+        """For each device the slices of the array it holds."""
+        raise NotImplementedError(f"{type(self).__name__} must define devices_indices_map.")
+
+    @property
+    def addressable_devices(self) -> set:
+        """The devices of this process among `device_set`."""
+        return {d for d in self.device_set if d.process_index == d.client.process_index()}
+
+    def addressable_devices_indices_map(self, global_shape) -> dict:
+        here = self.addressable_devices
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
+
+    num_devices = property(lambda self: len(self.device_set))
+    has_addressable_devices = property(lambda self: bool(self.addressable_devices))
+    is_fully_addressable = property(lambda self: self.addressable_devices == self.device_set)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        raise NotImplementedError(f"{type(self).__name__} must define is_fully_replicated.")
+
+    @property
+    def memory_kind(self) -> str | None:
+        return None
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        raise NotImplementedError(f"{type(self).__name__} has no memory kinds.")
+
+    def shard_shape(self, global_shape) -> tuple:
+        """The shape of the part one device holds."""
+        index = next(iter(self.devices_indices_map(global_shape).values()))
+        return tuple([len(range(*i.indices(n))) for i, n in zip(index, global_shape)])
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both put the same part of every array of `ndim` axes on each device."""
+        return self == other
+
+    def check_compatible_aval(self, aval_shape) -> None:
+        """Raise ValueError for a shape that cannot be divided so."""
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Example:
+        >>> import gradix
+        >>> gradix.sharding.SingleDeviceSharding(gradix.devices()[0]).is_fully_replicated
+        True
+    """
+
+    __slots__ = ("_device", "_memory_kind")
+
+    def __init__(self, device, *, memory_kind: str | None = None):
+        self._device, self._memory_kind = device, memory_kind
+
+    device_set = property(lambda self: {self._device})
+    is_fully_replicated = property(lambda self: True)
+    memory_kind = property(lambda self: self._memory_kind or "device")
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    def devices_indices_map(self, global_shape) -> dict[Any, tuple]:
+        return {self._device: (slice(None),) * len(global_shape)}
+
+    def shard_shape(self, global_shape) -> tuple:
+        return tuple(global_shape)
+
+    def __eq__(self, other) -> bool:
+        return (type(other) is SingleDeviceSharding and self._device == other._device
+                and self.memory_kind == other.memory_kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.memory_kind))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class Shard:
+    """The part of an array one device holds: `data`, its `index` in the whole, and the `device`."""
+
+    __slots__ = ("device", "index", "data", "replica_id")
+
+    def __init__(self, device, index, data, replica_id: int = 0):
+        self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
+
+    def __repr__(self) -> str:
+        return (f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+                f"data={self.data})")
