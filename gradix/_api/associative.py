@@ -1,0 +1,97 @@
+"""`associative_scan`: all prefixes of an associative operation, in logarithmic depth."""
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+from gradix._api.autodiff import arrays
+from gradix._base.tree import flatten
+from gradix._ops.arithmetic import add
+from gradix._ops.bitwise import bitwise_or
+from gradix._ops.joining import concatenate
+from gradix._ops.operands import scalar_like
+from gradix._ops.shape import rev
+from gradix._ops.slicing import pad, slice
+
+_BOOL = np.dtype(bool)
+
+
+def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
+    """The prefixes of `fn` over an axis: result i combines elements 0 to i; O(n) work in O(log n) steps.
+
+    Args:
+        fn: an associative function of two pytrees like `elems`, which it gets in slices along the axis, of any length.
+        elems: arrays in any pytree, of one size along the axis.
+        reverse: combine from the end: result i combines elements n-1 down to i.
+
+    Raises:
+        ValueError: sizes along the axis differ, or it is out of range.
+
+    Example:
+        >>> from gradix import lax
+        >>> import numpy as np
+        >>> lax.associative_scan(lax.add, np.arange(1, 5))
+        Array([ 1,  3,  6, 10], dtype=int32)
+    """
+    if not callable(fn):
+        raise TypeError(f"lax.associative_scan: fn argument should be callable, got {fn!r}.")
+    leaves, tree = flatten(elems)
+    leaves = arrays("associative_scan", leaves, tree, "elems")
+    if not leaves:
+        return elems
+    axis = _axis(axis, leaves)
+    sizes = [x.aval.shape[axis] for x in leaves]
+    if len(set(sizes)) > 1:
+        raise ValueError("Array inputs to associative_scan must have the same first dimension. "
+                         f"(saw: {[x.aval.shape for x in leaves]}, along axis {axis})")
+    if reverse:
+        leaves = [rev(x, (axis,)) for x in leaves]
+
+    def combine(a, b):
+        outs, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
+        if out_tree != tree:
+            raise ValueError(f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}.")
+        return arrays("associative_scan", outs, tree, "the output of fn ")
+
+    results = _prefixes(combine, leaves, axis)
+    return tree.unflatten([rev(x, (axis,)) for x in results] if reverse else results)
+
+
+def _axis(axis: int, leaves) -> int:
+    ndim = leaves[0].aval.ndim
+    if any(not -x.aval.ndim <= axis < x.aval.ndim for x in leaves):
+        least = min(x.aval.ndim for x in leaves)
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {least}")
+    return axis % ndim
+
+
+def _prefixes(combine, xs, axis: int) -> list:
+    """Combine neighbours, take the prefixes of those, and fill in the places between."""
+    n = xs[0].aval.shape[axis]
+    if n < 2:
+        return xs
+    odd = _prefixes(combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis)
+    before = _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1) if n % 2 == 0 else odd
+    even = combine(before, _every(xs, axis, 2, n, 2))
+    even = [concatenate([first, e], axis) for first, e in zip(_every(xs, axis, 0, 1, 1), even)]
+    return [_interleaved(e, o, axis) for e, o in zip(even, odd)]
+
+
+def _every(xs, axis: int, start: int, stop: int, stride: int) -> list:
+    out = []
+    for x in xs:
+        shape = x.aval.shape
+        starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[axis], limits[axis], strides[axis] = min(start, shape[axis]), stop, stride
+        out.append(slice(x, tuple(starts), tuple(limits), tuple(strides)))
+    return out
+
+
+def _interleaved(a, b, axis: int):
+    """Elements of `a` and `b` by turns, `a` first; it has as many as `b`, or one more."""
+    same = a.aval.shape[axis] == b.aval.shape[axis]
+    spread_a, spread_b = (0, int(same), 1), (1, int(not same), 1)
+    first, second = (pad(x, scalar_like(x, 0), [spread if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
+                     for x, spread in ((a, spread_a), (b, spread_b)))
+    return bitwise_or(first, second) if a.dtype == _BOOL else add(first, second)

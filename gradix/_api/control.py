@@ -1,0 +1,178 @@
+"""Branches on pytrees: cond and switch."""
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from gradix._api.autodiff import arrays
+from gradix._api.tracing import Flattened, check_branches
+from gradix._base import config as _config
+from gradix._base.tree import flatten
+from gradix._control.cond import INDEX, bind_cond, cond_p
+from gradix._control.programs import interned
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer, outside
+from gradix._ops.clamp import clamp
+from gradix._ops.comparison import ne
+from gradix._ops.convert import convert_element_type
+from gradix._ops.operands import scalar_like
+
+_options = _config.state
+_NOT_GIVEN: Any = object()
+_BOOL = np.dtype(bool)
+
+
+def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=_NOT_GIVEN):
+    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only that one is run.
+
+    Under `vmap` with a mapped `pred` both run for every example, and results are selected.
+
+    Args:
+        pred: a scalar; a number counts as true unless it is 0.
+        true_fun, false_fun: functions of the operands whose results agree in tree, shapes and dtypes.
+        *operands: any pytrees.
+        operand: one operand, given by keyword.
+
+    Raises:
+        TypeError: `pred` is no scalar, or the branches' results differ; every difference is named.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 10)
+        Array(11, dtype=int32, weak_type=True)
+    """
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+        return _paired(pred, true_fun, false_fun, *operands)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable, got "
+                        f"{type(true_fun).__name__} and {type(false_fun).__name__}.")
+    operands = _operands(operands, operand)
+    index = _truth(pred)
+    if _options.jax_disable_jit and not isinstance(index, Tracer):
+        return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
+    return _branch(index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0))
+
+
+def _paired(pred, true_operand, true_fun, false_operand, false_fun):
+    """The old form, in which each branch has an operand of its own."""
+    return cond(pred, lambda ops: true_fun(ops[0]), lambda ops: false_fun(ops[1]), (true_operand, false_operand))
+
+
+def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN):
+    """`branches[index](*operands)`, the index clamped to those there are; only that one is run.
+
+    Args:
+        index: an integer scalar.
+        branches: functions of the operands whose results agree in tree, shapes and dtypes.
+
+    Raises:
+        TypeError: `index` is no integer scalar, or the branches' results differ.
+        ValueError: there are no branches.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.switch(2, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
+        Array(9., dtype=float32, weak_type=True)
+    """
+    if not all(callable(b) for b in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables, got "
+                        f"[{', '.join(type(b).__name__ for b in branches)}].")
+    operands = _operands(operands, operand)
+    which = _index(index)
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if _options.jax_disable_jit and not isinstance(which, Tracer):
+        return branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)](*operands)
+    which = clamp(np.int32(0), convert_element_type(which, INDEX), np.int32(len(branches) - 1))
+    names = tuple([f"branch {i}" for i in range(len(branches))])
+    return _branch(which, branches, operands, "switch", names, order=range(len(branches)))
+
+
+def _operands(operands, operand) -> tuple:
+    if operand is _NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError(f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand!r} "
+                        f"and positional operands {operands}.")
+    return (operand,)
+
+
+def _truth(pred) -> Array:
+    """A predicate as 0 or 1 of dtype int32."""
+    if pred is None:
+        raise TypeError("cond predicate is None. Pass a boolean scalar; to test for None use Python's `if`.")
+    scalar = _scalar("Pred must be a scalar", pred)
+    if scalar.dtype == _BOOL and type(pred) is not ArrayImpl and not isinstance(scalar, Tracer):
+        return as_array(np.int32(bool(pred)))
+    if scalar.dtype.kind not in "biuf" and not _is_number(scalar.dtype):
+        raise TypeError(f"Pred type must be either boolean or number, got {scalar.dtype}.")
+    if isinstance(scalar, Tracer):
+        return _as_index(scalar)
+    with outside():
+        return _as_index(scalar)
+
+
+def _as_index(scalar):
+    truth = scalar if scalar.dtype == _BOOL else ne(scalar, scalar_like(scalar, 0))
+    return convert_element_type(truth, INDEX)
+
+
+def _is_number(dtype) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "V" and not dtype.names       # bfloat16 and its like
+
+
+def _scalar(what: str, x) -> Array:
+    try:
+        array = as_array(x)
+    except (TypeError, OverflowError):
+        raise TypeError(f"{what}, got {x!r} of type {type(x)}.") from None
+    if array.aval.shape:
+        raise TypeError(f"{what}, got {x} of shape {array.aval.shape}. "
+                        "Reduce it with .any() or .all(), or choose per element with jnp.where.")
+    return array
+
+
+def _index(index) -> Array:
+    if isinstance(index, str):
+        raise TypeError(f"Index type must be an integer, got {index}.")
+    scalar = _scalar("Branch index must be scalar", index)
+    if not isinstance(scalar.dtype, np.dtype) or scalar.dtype.kind not in "iu":
+        raise TypeError(f"Index type must be an integer, got {index} as {scalar.dtype}. "
+                        "For a boolean use lax.cond; convert floats with .astype(int).")
+    return scalar
+
+
+def _branch(index, functions, operands, what: str, names, order):
+    leaves, tree = flatten(operands)
+    leaves = arrays(what, leaves, tree, "operand ")
+    flats = [Flattened(f, tree.children(), what) for f in functions]
+    staged: dict = {k: flats[k].stage([x.aval for x in leaves]) for k in order}
+    check_branches(what, [names[k] for k in order], [functions[k] for k in order], [flats[k].out_tree for k in order],
+                   [staged[k][0].out_avals for k in order])
+    branches, consts = _joined([staged[k] for k in order])
+    by_place = dict(zip(order, branches))
+    outs = bind_cond(index, [by_place[k] for k in range(len(functions))], [*consts, *leaves])
+    return flats[0].out_tree.unflatten(outs)
+
+
+def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
+    """Branches that all take the constants any of them captured."""
+    union: dict = {}
+    for _, consts in staged:
+        union.update((id(c), c) for c in consts if id(c) not in union)
+    branches = []
+    for jaxpr, consts in staged:
+        own = {id(c): v for c, v in zip(consts, jaxpr.constvars)}
+        invars = [own.get(i) or Var(c.aval) for i, c in union.items()]
+        whole = Jaxpr([], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+        branches.append(interned(ClosedJaxpr(whole, ())))
+    return branches, list(union.values())
+
+
+__all__ = ["cond", "cond_p", "switch"]

@@ -1,0 +1,277 @@
+"""Loops on pytrees: scan, while_loop, fori_loop and map."""
+from __future__ import annotations
+
+from operator import index as as_index
+from typing import Any, Callable
+
+import numpy as np
+
+from gradix._api.arguments import argument_names
+from gradix._api.autodiff import arrays
+from gradix._api.tracing import Flattened, check_carry, promoted
+from gradix._api.vmap import vmap
+from gradix._base import config as _config
+from gradix._base.errors import ConcretizationTypeError
+from gradix._base.tree import flatten, tree_map
+from gradix._control.programs import row
+from gradix._control.scan import bind_scan, scan_p
+from gradix._control.while_loop import bind_while, while_p
+from gradix._core.array import ArrayImpl, as_array, typeof
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix._ops.arithmetic import add
+from gradix._ops.comparison import lt
+from gradix._ops.joining import concatenate, stack
+from gradix._ops.operands import scalar_like
+from gradix._ops.shape import reshape
+from gradix._ops.slicing import index_in_dim, slice_in_dim
+
+_options = _config.state
+
+
+def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
+         _split_transpose: bool = False):
+    """Fold `f(carry, x) -> (carry, y)` over the leading axis of `xs`; the body is traced and compiled once.
+
+    Args:
+        f: the carry it returns has the tree, shapes and dtypes of the one it takes. A weakly typed carry, such as
+            `0.0`, takes the dtype the body gives it.
+        init: the first carry, any pytree.
+        xs: arrays in any pytree, of one leading size; None for a loop of `length` steps without inputs.
+        reverse: go from the last row to the first; row i of the results still belongs to row i of `xs`.
+        unroll: how many steps to write out per turn of the compiled loop; True for all of them.
+
+    Returns:
+        The last carry, and the `y`s stacked along a new leading axis.
+
+    Raises:
+        TypeError: `f` returns no pair, or a carry of another type; every component that differs is named.
+        ValueError: leading sizes differ, or nothing tells how many steps there are.
+
+    Example:
+        >>> from gradix import lax
+        >>> import numpy as np
+        >>> lax.scan(lambda total, x: (total + x, total), 0, np.arange(4))
+        (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    """
+    if not callable(f):
+        raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
+    init_leaves, init_tree = flatten(init)
+    init_leaves = arrays("scan", init_leaves, init_tree, "init")
+    rows, xs_tree = flatten(xs)
+    rows = arrays("scan", rows, xs_tree, "xs")
+    steps = _length(rows, length)
+    unroll = _unroll(unroll, steps)
+    if _options.jax_disable_jit:
+        return _scan_in_python(f, init, rows, xs_tree, steps, reverse)
+    flat = Flattened(f, (init_tree, xs_tree), "scan", _pair)
+    row_avals = [row(x.aval) for x in rows]
+    while True:
+        avals = [x.aval for x in init_leaves]
+        body, consts = flat.stage_open([*avals, *row_avals])
+        carry_tree, y_tree = flat.out_tree.children()
+        outs = body.out_avals[:carry_tree.num_leaves]
+        changed = promoted(init_leaves, avals, outs) if carry_tree == init_tree else None
+        if changed is None:
+            break
+        init_leaves = changed
+    check_carry("scan", argument_names(f, 1)[0], init_tree, avals, carry_tree, outs)
+    results = bind_scan(body, consts, init_leaves, rows, steps, bool(reverse), unroll)
+    n = len(init_leaves)
+    return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])
+
+
+def _pair(out):
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        shown = tree_map(lambda x: typeof(x) if hasattr(x, "aval") else x, out)
+        raise TypeError(f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y where there is "
+                        "nothing to stack.")
+    return tuple(out)
+
+
+def _length(rows, length) -> int:
+    scalars = [x for x in rows if not x.aval.ndim]
+    if scalars:
+        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(map(str, scalars))}.")
+    sizes = {x.aval.shape[0]: None for x in rows}
+    if length is not None:
+        if isinstance(length, Tracer):
+            raise ConcretizationTypeError(length, "The `length` argument to `scan` expects a concrete `int` value. For "
+                                                  "scan-like iteration with a dynamic length, use `while_loop` or `fori_loop`.")
+        given = int(length)
+        if any(n != given for n in sizes):
+            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                             f"{list(sizes)}.")
+        return max(given, 0)
+    if len(sizes) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+    if not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    return next(iter(sizes))
+
+
+def _unroll(unroll, steps: int) -> int:
+    if isinstance(unroll, bool):
+        return max(steps, 1) if unroll else 1
+    if unroll < 0:
+        raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}.")
+    return as_index(unroll) if hasattr(unroll, "__index__") else int(unroll)
+
+
+def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
+    """What `disable_jit` asks for: the body called for each step on real values."""
+    if not steps:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+    ys = []
+    for i in (range(steps - 1, -1, -1) if reverse else range(steps)):
+        carry, y = f(carry, xs_tree.unflatten([index_in_dim(x, i, keepdims=False) for x in rows]))
+        ys.append(y)
+    if reverse:
+        ys.reverse()
+    return carry, tree_map(lambda *parts: stack([as_array(p) for p in parts]), *ys)
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
+    """Apply `body_fun` to the carry while `cond_fun` of it is true.
+
+    Args:
+        cond_fun: from the carry to a boolean scalar.
+        body_fun: from the carry to a carry of the same tree, shapes and dtypes.
+        init_val: the first carry, any pytree.
+
+    Returns:
+        The first carry for which `cond_fun` is false. Forward mode differentiates it; reverse mode needs `scan`, or
+        `fori_loop` with known bounds.
+
+    Raises:
+        TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another type of carry.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+        Array(192, dtype=int32, weak_type=True)
+    """
+    if not (callable(cond_fun) and callable(body_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    init, tree = flatten(init_val)
+    init = arrays("while_loop", init, tree, "init_val")
+    if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
+        return _while_in_python(cond_fun, body_fun, init_val)
+    going, turn = Flattened(cond_fun, (tree,), "while_loop"), Flattened(body_fun, (tree,), "while_loop")
+    while True:
+        avals = [x.aval for x in init]
+        condition, cond_consts = going.stage_open(avals)
+        body, body_consts = turn.stage_open(avals)
+        _check_condition(going.out_tree, condition.out_avals)
+        changed = promoted(init, avals, body.out_avals) if turn.out_tree == tree else None
+        if changed is None:
+            break
+        init = changed
+    check_carry("while_loop", argument_names(body_fun, 1)[0], tree, avals, turn.out_tree, body.out_avals)
+    return tree.unflatten(bind_while(condition, cond_consts, body, body_consts, init))
+
+
+def _check_condition(tree, avals) -> None:
+    if tree.num_leaves != 1 or tree.num_nodes != 1:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {tree}.")
+    if avals[0].shape or avals[0].dtype != np.bool_:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {avals}. "
+                        "Compare the carry with something, or reduce with .any() or .all().")
+
+
+def _while_in_python(cond_fun, body_fun, carry):
+    while cond_fun(carry):
+        carry = body_fun(carry)
+    return carry
+
+
+def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool | None = None):
+    """`val = body_fun(i, val)` for i from `lower` up to, not including, `upper`.
+
+    With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a `while_loop`.
+
+    Args:
+        body_fun: from (i, val) to a val of the same tree, shapes and dtypes.
+        unroll: steps to write out per turn of the compiled loop; only with known bounds.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+        Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    start, end = _bounds(lower, upper)
+    if _options.jax_disable_jit and not (isinstance(start, Tracer) or isinstance(end, Tracer)):
+        for i in range(int(start), int(end)):
+            init_val = body_fun(i, init_val)
+        return init_val
+    if isinstance(start, ArrayImpl) and isinstance(end, ArrayImpl) and not (start.aval.shape or end.aval.shape):
+        return _counted(start, max(int(end.host) - int(start.host), 0), body_fun, init_val, unroll)
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+    def turn(loop_carry):
+        i, last, val = loop_carry
+        return add(i, scalar_like(i, 1)), last, body_fun(i, val)
+
+    return while_loop(lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val))[2]
+
+
+def _counted(start, steps: int, body_fun, init_val, unroll):
+    def turn(loop_carry, _):
+        i, val = loop_carry
+        return (add(i, scalar_like(i, 1)), body_fun(i, val)), None
+
+    return scan(turn, (start, init_val), length=steps, unroll=1 if unroll is None else unroll)[0][1]
+
+
+def _bounds(lower, upper) -> tuple[Array, Array]:
+    """Both bounds as arrays of one integer dtype."""
+    known = not (isinstance(lower, Array) or isinstance(upper, Array))
+    if known and all(isinstance(b, (int, float, np.generic)) and int(b) == b for b in (lower, upper)):
+        return as_array(int(lower)), as_array(int(upper))
+    start, end = as_array(lower), as_array(upper)
+    if start.dtype != end.dtype:
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and {end.dtype}. "
+                        "Convert one of them with .astype(...).")
+    return start, end
+
+
+def map(f: Callable, xs, *, batch_size: int | None = None):
+    """`f` of each row of `xs`, one after the other, the results stacked: `vmap` in less memory.
+
+    Args:
+        f: a function of one pytree, a row of each array of `xs`.
+        batch_size: take so many rows at a time, together as by `vmap`.
+
+    Example:
+        >>> from gradix import lax
+        >>> import numpy as np
+        >>> lax.map(lambda x: x * x, np.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
+    """
+    if not batch_size:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    size = as_index(batch_size)
+    if size < 0:
+        raise TypeError(f"lax.map: batch_size must be positive, got {batch_size}.")
+    leaves, tree = flatten(xs)
+    leaves = arrays("map", leaves, tree, "xs")
+    n = _length(leaves, None)
+    turns, left = divmod(n, size)
+    mapped = vmap(f)
+    if not turns:
+        return mapped(xs)
+    head, tail = [], []
+    for x in leaves:
+        body = slice_in_dim(x, 0, turns * size) if left else x
+        head.append(reshape(body, (turns, size, *x.aval.shape[1:])))
+        tail += [slice_in_dim(x, turns * size, n)] if left else []
+    whole = scan(lambda _, x: ((), mapped(x)), (), tree.unflatten(head))[1]
+    rest = mapped(tree.unflatten(tail)) if left else None
+    whole = tree_map(lambda y: reshape(y, (turns * size, *y.shape[2:])), whole)
+    return tree_map(lambda y, z: concatenate([y, z], 0), whole, rest) if left else whole
+
+
+__all__: list[Any] = ["fori_loop", "map", "scan", "scan_p", "while_loop", "while_p"]

@@ -1,0 +1,199 @@
+"""Tracing the functions given to control flow, and saying how their results fail to fit."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from gradix._api.arguments import argument_names, leaf_names, name_of, place_of
+from gradix._api.autodiff import arrays
+from gradix._base import config as _config
+from gradix._base.tree import equality_errors, flatten, keystr, tree_flatten_with_path
+from gradix._control.programs import interned
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
+from gradix._core.promotion import promote_pair
+from gradix._core.trace import outside
+from gradix._ops.convert import convert
+from gradix._transforms.staging import stage, stage_open
+
+_options = _config.state
+
+
+class FunctionDebug(DebugInfo):
+    """Names of a function and its arguments, worked out when a message needs them."""
+
+    __slots__ = ("_function", "_trees")
+
+    def __init__(self, function: Callable, trees):
+        self._function, self._trees = function, trees
+
+    @property
+    def name(self) -> str:                     # type: ignore[override]
+        return name_of(self._function)
+
+    @property
+    def place(self) -> str:                    # type: ignore[override]
+        return place_of(self._function)
+
+    @property
+    def arg_names(self) -> tuple:              # type: ignore[override]
+        out: list[str] = []
+        for name, tree in zip(argument_names(self._function, len(self._trees)), self._trees):
+            out += leaf_names(name, tree.unflatten(range(tree.num_leaves)))
+        return tuple(out)
+
+    result_paths = ()                          # type: ignore[assignment]
+
+
+class Flattened:
+    """A function on pytrees as one on lists; remembers the tree of its results."""
+
+    __slots__ = ("function", "trees", "what", "out_tree", "finish")
+
+    def __init__(self, function: Callable, trees, what: str, finish: Callable | None = None):
+        self.function, self.trees, self.what, self.finish = function, trees, what, finish
+        self.out_tree: Any = None
+
+    def __call__(self, *leaves) -> list:
+        args, at = [], 0
+        for tree in self.trees:
+            n = tree.num_leaves
+            args.append(tree.unflatten(leaves[at:at + n]))
+            at += n
+        out = self.function(*args)
+        if self.finish is not None:
+            out = self.finish(out)
+        outs, self.out_tree = flatten(out)
+        return arrays(self.what, outs, self.out_tree, f"the output of {name_of(self.function)} ")
+
+    def stage(self, avals):
+        return stage(self, avals, FunctionDebug(self.function, self.trees))
+
+    def stage_open(self, avals) -> tuple[ClosedJaxpr, list]:
+        closed, consts = stage_open(self, avals, FunctionDebug(self.function, self.trees))
+        return interned(closed), consts
+
+
+def promoted(values, avals, outs) -> list | None:
+    """The weakly typed starting values in the dtypes the body gives them; None when no dtype changes."""
+    out, changed = list(values), False
+    for i, (x, a, o) in enumerate(zip(values, avals, outs)):
+        if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
+            try:
+                dtype, weak = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
+            except (ValueError, TypeError):
+                continue
+            if dtype != a.dtype:
+                out[i], changed = _converted(x, dtype, weak), True
+    return out if changed else None
+
+
+def _converted(x, dtype, weak):
+    if type(x) is ArrayImpl:
+        with outside():
+            return convert(x, dtype, weak)
+    return convert(x, dtype, weak)
+
+
+def described(function) -> str:
+    """A function's name, and its file and line."""
+    place = place_of(function)
+    return f"{name_of(function)} at {place}" if place else name_of(function)
+
+
+# -- carries ------------------------------------------------------------------------------------------------------
+
+def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) -> None:
+    """Raise TypeError, naming every component, where a loop's body does not return the carry it takes.
+
+    Args:
+        what: "scan" or "while_loop".
+        name: what the body calls its carry.
+    """
+    if in_tree != out_tree:
+        raise TypeError(_carry_trees(what, name, in_tree, in_avals, out_tree, out_avals))
+    wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals)) if a.shape != b.shape or a.dtype != b.dtype]
+    if wrong:
+        raise TypeError(_carry_types(what, name, in_tree, in_avals, out_avals, wrong))
+
+
+def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
+    lines = []
+    for path, one, two, why in equality_errors(in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)):
+        lines.append(f"the input carry {_component(name, path)} is a {one} but the corresponding component of the carry "
+                     f"output is a {two}, so {_WHY[why]}")
+    return (f"{what} body function carry input and carry output must have the same pytree structure, but they differ:\n\n"
+            f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as the carry "
+            f"input: it takes {in_tree} and returns {out_tree}.")
+
+
+_WHY = {"type": "their Python types differ", "keys": "their keys differ", "length": "the lengths do not match",
+        "data": "their metadata differs"}
+
+
+def _component(name: str, path) -> str:
+    return f"component {name}{keystr(path)}" if path else name
+
+
+def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
+    paths, lines, advice = _paths(tree), [], []
+    for i in wrong:
+        a, b, place = in_avals[i], out_avals[i], _component(name, paths[i])
+        lines.append(f"the input carry {place} has type {a.str_short()} but the corresponding output carry component has "
+                     f"type {b.str_short()}, so {differs(a, b)}")
+        advice.append(_advice(a, b, f"{name}{keystr(paths[i])}"))
+    return (f"{what} body function carry input and carry output must have equal types, but they differ:\n\n"
+            f"{_listed(lines)}\n\nRevise the function so that all output types match the corresponding input types: "
+            f"{'; '.join(advice)}.")
+
+
+def _advice(a, b, place: str) -> str:
+    if a.shape != b.shape:
+        return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
+    return f"return {place}.astype({a.dtype}), or start the carry with dtype {b.dtype}"
+
+
+def differs(a, b) -> str:
+    if a.shape != b.shape and a.dtype != b.dtype:
+        return "the shapes and the dtypes do not match"
+    return "the shapes do not match" if a.shape != b.shape else "the dtypes do not match"
+
+
+def _paths(tree) -> list:
+    return [path for path, _ in tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+
+
+def _listed(lines) -> str:
+    if len(lines) == 1:
+        return f"{lines[0][0].upper()}{lines[0][1:]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
+# -- branches -----------------------------------------------------------------------------------------------------
+
+def check_branches(what: str, names, functions, trees, avals) -> None:
+    """Raise TypeError, naming every result, where branches return different trees or types."""
+    for k in range(1, len(functions)):
+        pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
+        revise = f"Revise {names[0]} and/or {names[k]} so that"
+        if trees[k] != trees[0]:
+            lines = [f"{names[0]} output{_at(path)} is a {one} but {names[k]} output{_at(path)} is a {two}, so {_WHY[why]}"
+                     for path, one, two, why in equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))]
+            raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
+                            f"{_plain(lines)}\n\n{revise} they have the same pytree structure.")
+        wrong = [i for i, (a, b) in enumerate(zip(avals[0], avals[k])) if a.shape != b.shape or a.dtype != b.dtype]
+        if wrong:
+            paths = _paths(trees[0])
+            lines = [f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the corresponding "
+                     f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
+                     for i in wrong]
+            hint = " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype)."
+            raise TypeError(f"{what} branches must have equal output types but they differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
+                            f"{revise} all output types match.{hint}")
+
+
+def _at(path) -> str:
+    return f" at path {keystr(path)}" if path else ""
+
+
+def _plain(lines) -> str:
+    return f"{lines[0]}." if len(lines) == 1 else _listed(lines)

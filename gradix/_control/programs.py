@@ -1,0 +1,205 @@
+"""What loops and branches do with the programs they hold: dependence, reordering, sharing, the price of a host run."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._base import config as _config
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import INEXACT
+from gradix._core.effects import is_ordered
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from gradix._transforms.staging import eval_closed
+
+_options = _config.state
+
+
+def split(xs, *sizes) -> list[list]:
+    """Consecutive parts of these sizes, then the rest."""
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(xs[at:at + n]))
+        at += n
+    return [*out, list(xs[at:])]
+
+
+def row(aval):
+    """The type of one step's part of a stacked array."""
+    return make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
+
+
+def stacked(length, aval):
+    return make_aval((length, *aval.shape), aval.dtype, aval.weak_type)
+
+
+def is_any_ordered(effects) -> bool:
+    return any(is_ordered(e) for e in effects)
+
+
+# -- dependence ---------------------------------------------------------------------------------------------------
+
+def dependent(closed: ClosedJaxpr, marked: tuple, smooth: bool = False) -> list[bool]:
+    """Which results may depend on the inputs marked; with `smooth`, through a derivative that may be nonzero."""
+    key = ("dependent", marked, smooth)
+    found = closed.memo.get(key)
+    if found is None:
+        live = _reached(closed.jaxpr, marked, smooth)
+        found = closed.memo[key] = [type(v) is not Literal and v in live for v in closed.jaxpr.outvars]
+    return list(found)
+
+
+def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
+    live = {v for v, m in zip(jaxpr.invars, marked) if m and not (smooth and v.aval.dtype not in INEXACT)}
+    for eqn in jaxpr.eqns:
+        flags = tuple([type(v) is not Literal and v in live for v in eqn.invars])
+        if not any(flags) or (smooth and eqn.primitive.name == "stop_gradient"):
+            continue
+        rule = getattr(eqn.primitive, "dependent", None)
+        outs = [True] * len(eqn.outvars) if rule is None else rule(flags, eqn.params, smooth)
+        live.update([v for v, d in zip(eqn.outvars, outs) if d and not (smooth and v.aval.dtype not in INEXACT)])
+    return live
+
+
+def carried(closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False) -> list[bool]:
+    """The marks of a loop's carry once marked results have come round; `marks` are of all inputs of the body."""
+    consts, carry, rest = split(marks, num_consts, num_carry)
+    while True:
+        outs = dependent(closed, (*consts, *carry, *rest), smooth)
+        joined = [a or b for a, b in zip(carry, outs)]
+        if joined == carry:
+            return carry
+        carry = joined
+
+
+# -- reordering ---------------------------------------------------------------------------------------------------
+
+def rearranged(closed: ClosedJaxpr, ins, outs=None) -> ClosedJaxpr:
+    """The program with its inputs and results picked by position; a type among `ins` is an input it ignores."""
+    ins, outs = tuple(ins), None if outs is None else tuple(outs)
+    key = ("rearranged", ins, outs)
+    found = closed.memo.get(key)
+    if found is None:
+        jaxpr = closed.jaxpr
+        invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in ins]
+        outvars = jaxpr.outvars if outs is None else [jaxpr.outvars[i] for i in outs]
+        new = Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+        found = closed.memo[key] = ClosedJaxpr(new, closed.consts)
+    return found
+
+
+def without_forwarded(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
+    """The program that also returns some of its inputs, by position."""
+    jaxpr = closed.jaxpr
+    outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
+                       closed.consts)
+
+
+# -- sharing ------------------------------------------------------------------------------------------------------
+
+_INTERNED_LIMIT = 1024
+_interned: dict[tuple, ClosedJaxpr] = {}
+
+
+def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The first program traced that is equal to this one, so that what was derived or compiled from it serves again.
+
+    Programs with constants or with Python functions among their parameters are left as they are.
+    """
+    if closed.consts:
+        return closed
+    try:
+        key = _fingerprint(closed.jaxpr)
+        found = _interned.get(key)
+    except (TypeError, _Opaque):
+        return closed
+    if found is None:
+        if len(_interned) >= _INTERNED_LIMIT:
+            del _interned[next(iter(_interned))]
+        found = _interned[key] = closed
+    return found
+
+
+class _Opaque(Exception):
+    """A parameter that cannot tell whether it equals another."""
+
+
+def _fingerprint(jaxpr: Jaxpr) -> tuple:
+    names: dict = {v: i for i, v in enumerate(jaxpr.invars)}
+
+    def atom(v):
+        if type(v) is Literal:
+            return v.aval, v.val.host.tobytes() if type(v.val) is ArrayImpl else repr(v.val)
+        return names[v]
+
+    parts: list[Any] = [tuple([v.aval for v in jaxpr.invars])]
+    for eqn in jaxpr.eqns:
+        ins = tuple([atom(v) for v in eqn.invars])
+        for v in eqn.outvars:
+            names[v] = len(names)
+        parts.append((eqn.primitive, ins, tuple([(k, _settled(v)) for k, v in eqn.params.items()]), len(eqn.outvars)))
+    parts.append(tuple([atom(v) for v in jaxpr.outvars]))
+    return tuple(parts)
+
+
+def _settled(value):
+    """A parameter as part of a key: equal only to what means the same."""
+    t = type(value)
+    if t is tuple or t is list:
+        return t, tuple([_settled(v) for v in value])
+    if t is float or t is complex or isinstance(value, np.generic):
+        return t, repr(value)
+    if callable(value) and not isinstance(value, type):
+        raise _Opaque
+    return t, value
+
+
+# -- eager runs ---------------------------------------------------------------------------------------------------
+
+_NEVER = 1 << 40
+_ONE_RUN = 2000            # evaluations of equations: about 3 ms, a tenth of a compilation
+_ALL_RUNS = 20000          # over which a program that comes again and again is worth compiling
+_SMALL = 1 << 12           # elements; larger arrays are quicker compiled
+
+
+def work(closed: ClosedJaxpr) -> int:
+    """How many equations a run on the host evaluates; a huge number where it should rather be compiled."""
+    found = closed.memo.get("work")
+    if found is None:
+        found = closed.memo["work"] = sum(map(_equation_work, closed.jaxpr.eqns)) + 1
+    return found
+
+
+def _equation_work(eqn: JaxprEqn) -> int:
+    if any(v.aval.size > _SMALL for v in (*eqn.invars, *eqn.outvars)):
+        return _NEVER
+    price = getattr(eqn.primitive, "work", None)
+    if price is not None:
+        return price(eqn.params)
+    return 1 if eqn.primitive.host is not None else _NEVER
+
+
+def may_run(closed: ClosedJaxpr, cost: int) -> bool:
+    """Whether to evaluate on the host once more, at this cost; the sum over all runs is limited."""
+    mode = getattr(_options, "gradix_eager", "auto")
+    if mode != "auto":
+        return mode == "host"
+    spent = closed.memo.get("spent", 0) + cost
+    if cost > _ONE_RUN or spent > _ALL_RUNS:
+        return False
+    closed.memo["spent"] = spent
+    return True
+
+
+def retyped(x, aval):
+    """The same array with the declared type: programs promise weak types that a run may not reproduce."""
+    if x.aval is aval or type(x) is not ArrayImpl:
+        return x
+    return ArrayImpl(x._host, aval, x._buffer)
+
+
+def evaluated(closed: ClosedJaxpr, args) -> list:
+    """Run a program on concrete arrays."""
+    return [retyped(o, a) for o, a in zip(eval_closed(closed, *args), closed.out_avals)]

@@ -1,0 +1,132 @@
+"""The bodies of a scan in reverse mode: the known part, the linear part, and its transpose."""
+from __future__ import annotations
+
+from gradix._control.programs import dependent, rearranged
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from gradix._ops.basis import add_any_p
+from gradix._transforms.dce import dce_jaxpr
+from gradix._transforms.linearize import Split, transpose_jaxpr
+from gradix._transforms.staging import eval_closed
+
+
+class LinearPlan:
+    """The linear scan's body, and where its residuals come from: ("in", i), ("out", i) or ("fixed", i).
+
+    `fixed` residuals are the same at each step and stand before the constants; `rows` before the stacked tangents.
+    """
+
+    __slots__ = ("body", "fixed", "rows")
+
+    def __init__(self, body, fixed, rows):
+        self.body, self.fixed, self.rows = body, fixed, rows
+
+
+def linear_body(cut: Split, nc: int, nk: int) -> tuple[ClosedJaxpr, ClosedJaxpr | None, LinearPlan]:
+    """From a body that was split: the known body, which stacks residuals; the program of the fixed ones; the plan."""
+    key = ("scan_linear", nc, nk)
+    found = cut.known.memo.get(key)
+    if found is None:
+        found = cut.known.memo[key] = _linear_body(cut, nc, nk)
+    return found
+
+
+def _linear_body(cut: Split, nc: int, nk: int):
+    jaxpr, n_in, n_out = cut.known.jaxpr, len(cut.known.jaxpr.invars), cut.n_out
+    varying = dependent(cut.known, (*[False] * nc, *[True] * (n_in - nc)))
+    outvars, hoisted, places = list(jaxpr.outvars[:n_out]), [], {}
+    fixed, rows, slots = [], [], []              # slots: which list a residual is in, and where
+
+    def source(kind, i):
+        """Where the scan has this residual: an operand, a row result, or a value the same at each step."""
+        if kind == "in":
+            if i < nc:
+                return fixed, ("in", i)
+            if i >= nc + nk:
+                return rows, ("in", i)
+            var = jaxpr.invars[i]
+        else:
+            var = jaxpr.outvars[i]
+            if not varying[i] and type(var) is not Literal:
+                places.setdefault(var, ("fixed", len(hoisted)))
+                if places[var] == ("fixed", len(hoisted)):
+                    hoisted.append(var)
+                return fixed, places[var]
+            if nk <= i < n_out:
+                return rows, ("out", i)
+        place = places.get(var)
+        if place is None:
+            place = places[var] = ("out", len(outvars))
+            outvars.append(var)
+        return rows, place
+
+    for kind, i in cut.sources:
+        part, place = source(kind, i)
+        slots.append((part is rows, len(part)))
+        part.append(place)
+    known = ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
+                        cut.known.consts)
+    fixed_program = None
+    if hoisted:
+        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, jaxpr.eqns, frozenset(), jaxpr.debug_info)
+        fixed_program = ClosedJaxpr(_only_needed(whole), cut.known.consts)
+    return known, fixed_program, LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows)
+
+
+def _only_needed(jaxpr: Jaxpr) -> Jaxpr:
+    """The equations the results need; what has effects stays in the loop."""
+    pure = [e for e in jaxpr.eqns if not e.effects]
+    return dce_jaxpr(jaxpr.replace(eqns=pure), keep_inputs=True)[0]
+
+
+def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
+    """The linear program with inputs in a scan's order: fixed residuals, constants' tangents, carry's, rows, rows'."""
+    n_res = len(cut.sources)
+    fixed = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if not is_row])
+    rows = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if is_row])
+    c, k = sum(cut.nonzero[:nc]), sum(cut.nonzero[nc:nc + nk])
+    total = n_res + sum(cut.nonzero)
+    ins = [*[i for _, i in fixed], *range(n_res, n_res + c + k), *[i for _, i in rows], *range(n_res + c + k, total)]
+    return rearranged(cut.linear, ins)
+
+
+def invariants(program: ClosedJaxpr | None, consts) -> list:
+    """The residuals that no step changes, computed once, outside the loop."""
+    return eval_closed(program, *consts) if program is not None else []
+
+
+def transposed_body(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, nc: int, nk: int):
+    """The body of the backward scan, and which cotangents of the operands are not always zero.
+
+    It takes the known constants; the sums of constants' cotangents and the carry's cotangents; known rows, then the
+    results' cotangents. It returns the sums and the carry's cotangents, then the rows' cotangents.
+    """
+    key = ("scan_transpose", linear, ct_nonzero, nc, nk)
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = _transposed_body(closed, linear, ct_nonzero, nc, nk)
+    return found
+
+
+def _transposed_body(closed, linear, ct_nonzero, nc, nk):
+    back, live_cts = transpose_jaxpr(closed, linear, ct_nonzero)
+    jaxpr, n_known = back.jaxpr, len(linear) - sum(linear)
+    alive = iter(live_cts)
+    live = [next(alive) if is_lin else False for is_lin in linear]
+    live[nc:nc + nk] = linear[nc:nc + nk]                    # a carry's cotangent goes on even when zero
+    cts = iter(jaxpr.outvars)
+    ct_of = [next(cts) if is_lin else None for is_lin in linear]
+    known_c = nc - sum(linear[:nc])
+    n_carry = sum(linear[nc:nc + nk])
+    known, given = jaxpr.invars[:n_known], jaxpr.invars[n_known:]
+    eqns, sums_in, sums_out = list(jaxpr.eqns), [], []
+    for ct, alive_ct in zip(ct_of[:nc], live[:nc]):
+        if alive_ct:
+            before, after = Var(ct.aval), Var(ct.aval)
+            eqns.append(JaxprEqn(add_any_p, [before, ct], [after], {}))
+            sums_in.append(before)
+            sums_out.append(after)
+    invars = [*known[:known_c], *sums_in, *given[:n_carry], *known[known_c:], *given[n_carry:]]
+    outvars = [*sums_out, *[c for c in ct_of[nc:nc + nk] if c is not None],
+               *[c for c, a in zip(ct_of[nc + nk:], live[nc + nk:]) if a]]
+    body = Jaxpr(jaxpr.constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info)
+    return ClosedJaxpr(body, back.consts), live

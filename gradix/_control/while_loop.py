@@ -1,0 +1,241 @@
+"""`while_p`: a program repeated while another gives true."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, retyped, split, work
+from gradix._core.aval import make_aval
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import instantiate, to_axis
+from gradix._transforms.batch import batch_jaxpr
+from gradix._transforms.dce import dce_closed
+from gradix._transforms.jvp import jvp_jaxpr
+from gradix._transforms.staging import eval_closed
+
+_GUESSED_TURNS = 16            # what a loop of unknown length is taken to cost inside another program
+_BOOL = np.dtype(bool)
+
+
+class While(Primitive):
+    """Operands are the condition's constants, the body's constants, then the carry; results the last carry.
+
+    A condition of shape (b, …), which `vmap` makes, stands for as many loops as it has elements: the leading axes of
+    every carry are its axes; a loop that is done keeps its carry until all are.
+    """
+
+    multiple_results = True
+    effectful = True
+    named = True
+
+    def abstract(self, *avals, body_jaxpr, **_):
+        return body_jaxpr.out_avals
+
+    def effects(self, params):
+        return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
+
+    def names(self, params):
+        effects = self.effects(params)
+        return axis_names(effects) if effects else ()
+
+    def show(self, params):
+        return {k: params[k] for k in ("body_jaxpr", "body_nconsts", "cond_jaxpr", "cond_nconsts")}
+
+    def dependent(self, marks, params, smooth):
+        cc, bc, carry = split(marks, params["cond_nconsts"], params["body_nconsts"])
+        while True:
+            if not smooth and any(dependent(params["cond_jaxpr"], (*cc, *carry))):
+                return [True] * len(carry)
+            joined = [a or b for a, b in zip(carry, dependent(params["body_jaxpr"], (*bc, *carry), smooth))]
+            if joined == carry:
+                return carry
+            carry = joined
+
+    def work(self, params):
+        return _GUESSED_TURNS * (work(params["body_jaxpr"]) + work(params["cond_jaxpr"]))
+
+    def run(self, args, params):
+        """Turns on the host until they cost more than compiling, then the compiled loop from there."""
+        cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+        cc, bc, carry = split(args, params["cond_nconsts"], params["body_nconsts"])
+        if cond.out_avals[0].shape or body.memo.get("hot"):
+            return NotImplemented
+        cost, spent = work(cond) + work(body), 0
+        carry = [retyped(c, a) for c, a in zip(carry, body.out_avals)]
+        while may_run(body, cost if not spent else 0) and spent <= 2000:
+            again, = eval_closed(cond, *cc, *carry)
+            if not again.host:
+                return carry
+            carry = evaluated(body, [*bc, *carry])
+            spent += cost
+        if not spent:
+            return NotImplemented
+        body.memo["hot"] = True
+        return bind(self, [*cc, *bc, *carry], params)
+
+    # -- transformations -------------------------------------------------------------------------------------------
+
+    def jvp(self, primals, tangents, **params):
+        outs, places, carry = self._forward(primals, tangents, params)
+        return [outs[places[i]] for i in range(len(carry))], [
+            outs[places[i] + 1] if nz else None for i, nz in enumerate(carry)]
+
+    def linearize(self, primals, tangents, **params):
+        """The loop, and beside it the loop of primals and tangents, which is recorded: it cannot be transposed."""
+        outs = bind(self, primals, params)
+        both, places, carry = self._forward(primals, tangents, params)
+        return outs, [both[places[i] + 1] if nz else None for i, nz in enumerate(carry)]
+
+    def _forward(self, primals, tangents, params):
+        """The loop carrying each primal followed by its tangent; where each primal is, and which have one."""
+        nc, nb = params["cond_nconsts"], params["body_nconsts"]
+        cc, bc, init = split(primals, nc, nb)
+        _, tb, tk = split(tangents, nc, nb)
+        nb_nz, carry = [t is not None for t in tb], [t is not None for t in tk]
+        while True:
+            both, out_nz = jvp_jaxpr(params["body_jaxpr"], (*nb_nz, *carry), tuple(carry))
+            if list(out_nz) == carry:
+                break
+            carry = list(out_nz)
+        n, nk = nb + len(init), len(init)
+        t_in, t_out, state, places = {}, {}, [], []
+        for i, nz in enumerate((*nb_nz, *carry)):
+            if nz:
+                t_in[i] = n + len(t_in)
+        for i, nz in enumerate(carry):
+            if nz:
+                t_out[i] = nk + len(t_out)
+        ins = [*range(nb), *[t_in[i] for i in range(nb) if nb_nz[i]]]
+        outs, cond_ins = [], list(range(nc))
+        for i, (x, t, nz) in enumerate(zip(init, tk, carry)):
+            places.append(len(state))
+            state.append(x)
+            ins.append(nb + i)
+            outs.append(i)
+            cond_ins.append(nc + i)
+            if nz:
+                t = instantiate(t, x.aval)
+                state.append(t)
+                ins.append(t_in[nb + i])
+                outs.append(t_out[i])
+                cond_ins.append(t.aval)
+        results = bind(self, [*cc, *bc, *[t for t in tb if t is not None], *state],
+                       {**params, "body_jaxpr": rearranged(both, ins, outs), "body_nconsts": nb + sum(nb_nz),
+                        "cond_jaxpr": rearranged(params["cond_jaxpr"], cond_ins)})
+        return results, places, carry
+
+    def transpose(self, cts, *args, **_):
+        raise ValueError(
+            "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "
+            "Try using lax.scan, or using fori_loop with static start/stop. "
+            "Where the number of turns depends on data but has a bound, scan over the bound and keep the carry with "
+            "`jnp.where(done, old, new)`; forward mode (gradix.jvp, gradix.jacfwd) works as it is.")
+
+    def batch(self, axis, args, axes, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        size, nc, nb = axis.size, cond_nconsts, body_nconsts
+        cc, bc, carry = split(axes, nc, nb)
+        nested = bool(cond_jaxpr.out_avals[0].shape)
+        while True:
+            forced = tuple(["any" if a is None else a for a in carry])
+            body, out_axes = batch_jaxpr(body_jaxpr, axis, (*bc, *carry), forced)
+            joined = [b if a is None and b is None else 0 if a is None else a for a, b in zip(carry, out_axes)]
+            cond, (cond_axis,) = batch_jaxpr(cond_jaxpr, axis, (*cc, *joined), (("any",)))
+            if cond_axis is not None or (nested and any(a is not None for a in joined)):
+                joined = [0] * len(joined)
+                cond, _ = batch_jaxpr(cond_jaxpr, axis, (*cc, *joined), (0,))
+            if joined == carry:
+                break
+            carry = joined
+        args = list(args)
+        for i, a in enumerate(carry, nc + nb):
+            if a is not None and axes[i] != a:
+                args[i] = to_axis(size, args[i], axes[i], a)
+        outs = bind(self, args, {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc})
+        return outs, carry
+
+    def dce(self, used, eqn):
+        """The loop without carries that neither results, nor the condition, nor used carries need."""
+        p = eqn.params
+        nc, nb, cond, body = p["cond_nconsts"], p["body_nconsts"], p["cond_jaxpr"], p["body_jaxpr"]
+        read = dce_closed(cond, (True,))[1]
+        carry = [a or b for a, b in zip(used, read[nc:])]
+        while True:
+            part, inputs = dce_closed(body, tuple(carry))
+            joined = [a or b for a, b in zip(carry, inputs[nb:])]
+            if joined == carry:
+                break
+            carry = joined
+        if all(carry):
+            return eqn
+        consts = inputs[:nb]
+        left = [i for i, k in enumerate([*consts, *carry]) if k]
+        pruned = ClosedJaxpr(Jaxpr(part.jaxpr.constvars, [body.jaxpr.invars[i] for i in left], part.jaxpr.outvars,
+                                   part.jaxpr.eqns, None, part.jaxpr.debug_info), part.consts)
+        kept = [*[True] * nc, *consts, *carry]
+        cond_ins = [*range(nc), *[nc + i for i, k in enumerate(carry) if k]]
+        return eqn.replace(invars=[v for v, k in zip(eqn.invars, kept) if k],
+                           outvars=[v for v, k in zip(eqn.outvars, carry) if k],
+                           params={"body_jaxpr": pruned, "body_nconsts": sum(consts),
+                                   "cond_jaxpr": rearranged(cond, cond_ins), "cond_nconsts": nc})
+
+    # -- lowering --------------------------------------------------------------------------------------------------
+
+    def lower(self, em, outs, *args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cc, bc, init = split(args, cond_nconsts, body_nconsts)
+        shape = cond_jaxpr.out_avals[0].shape
+
+        def going(*carry):
+            return em.inline(cond_jaxpr.jaxpr, cond_jaxpr.consts, [*cc, *carry])[0]
+
+        def condition(*carry):
+            return [_any(em, going(*carry))]
+
+        def turn(*carry):
+            new = em.inline(body_jaxpr.jaxpr, body_jaxpr.consts, [*bc, *carry])
+            if not shape:
+                return new
+            on = going(*carry)
+            return [em.select(_spread(em, on, n.aval.shape), n, old) for n, old in zip(new, carry)]
+
+        return em.while_loop(init, condition, turn, ordered=is_any_ordered(body_jaxpr.effects))
+
+
+def _any(em, pred):
+    shape = pred.aval.shape
+    if not shape:
+        return pred
+    scalar = make_aval((), _BOOL)
+    return em.reduce([pred], [em.constant(False, scalar)], tuple(range(len(shape))), [scalar], "or")[0]
+
+
+def _spread(em, pred, shape):
+    """A condition over leading axes, for every element."""
+    return em.broadcast_in_dim(pred, make_aval(shape, _BOOL), range(pred.aval.ndim))
+
+
+while_p = While("while")
+
+
+def bind_while(cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init) -> list:
+    """`while_p` with carries that the body never changes, and the condition does not read, made constants."""
+    nc, nb, nk = len(cond_consts), len(body_consts), len(init)
+    invars, outvars = body_jaxpr.jaxpr.invars, body_jaxpr.jaxpr.outvars
+    fixed = [k for k in range(nk) if outvars[k] is invars[nb + k]]
+    if fixed:
+        read = dce_closed(cond_jaxpr, (True,))[1][nc:]
+        fixed = [k for k in fixed if not read[k]]
+    if fixed:
+        moving = [k for k in range(nk) if k not in fixed]
+        body_jaxpr = rearranged(body_jaxpr, [*[nb + k for k in fixed], *range(nb), *[nb + k for k in moving]], moving)
+        cond_jaxpr = rearranged(cond_jaxpr, [*range(nc), *[nc + k for k in moving]])
+        body_consts = [*[init[k] for k in fixed], *body_consts]
+        outs = dict(zip(moving, _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, [init[k] for k in moving])))
+        return [outs.get(k, init[k]) for k in range(nk)]
+    return _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init)
+
+
+def _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init) -> list:
+    return bind(while_p, [*cond_consts, *body_consts, *init],
+                {"body_jaxpr": body_jaxpr, "body_nconsts": len(body_consts), "cond_jaxpr": cond_jaxpr,
+                 "cond_nconsts": len(cond_consts)})
