@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from gradix._api import stages
 from gradix._api.arguments import (
     as_names,
     as_numbers,
@@ -55,9 +56,13 @@ class Traced:
         args = self.consts + leaves if self.consts else leaves
         outs = (self.program or self.compiled())(args)
         if self.donated:
-            for i in self.donated:
-                _forget(leaves[i])
+            self.forget_donated(leaves)
         return outs
+
+    def forget_donated(self, leaves) -> None:
+        """The donated arguments whose memory was taken have no value any more."""
+        for i in self.donated:
+            _forget(leaves[i])
 
 
 def _forget(array: ArrayImpl) -> None:
@@ -234,8 +239,16 @@ class JitFunction:
 
     def eval_shape(self, *args, **kwargs):
         """The types of the results, as `eval_shape` gives them."""
-        from_trace = self._trace_for(args, kwargs)
-        return from_trace.out_tree.unflatten(from_trace.jaxpr.out_avals)
+        return self.trace(*args, **kwargs).out_info
+
+    def trace(self, *args, **kwargs) -> stages.Traced:
+        """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
+        dynamic, named, _ = self._split(args, kwargs)
+        return stages.Traced(self._trace_for(args, kwargs), flatten((dynamic, named))[1])
+
+    def lower(self, *args, **kwargs) -> stages.Lowered:
+        """The function traced and spelled for XLA: `f.lower(x).compile()` is `f` compiled for `x`."""
+        return self.trace(*args, **kwargs).lower()
 
     def _trace_for(self, args, kwargs) -> Traced:
         dynamic, named, static = self._split(args, kwargs)

@@ -15,6 +15,9 @@ from gradix._runtime.xla_buffers import (
     to_dlpack as to_dlpack,
     unsafe_buffer_pointer as unsafe_buffer_pointer,
 )
+from gradix._runtime.xla_callbacks import (
+    parse_module as parse_module,
+)
 from gradix._runtime.xla_client import (
     RuntimeFailure as RuntimeFailure,
     client as client,
@@ -36,6 +39,8 @@ from gradix._runtime.xla_options import (
 from gradix._runtime.xla_program import (
     Executable as Executable,
     compile as compile,
+    cost_of as cost_of,
     deserialize as deserialize,
+    hlo_text as hlo_text,
     honours_small_loops as honours_small_loops,
 )

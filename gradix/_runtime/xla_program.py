@@ -89,6 +89,20 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
     return Executable(loaded, in_avals, out_avals, where, bool(functions))
 
 
+def _computation(text: str):
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def hlo_text(text: str) -> str:
+    """A StableHLO module as HLO, before optimisations."""
+    return _computation(text).as_hlo_text()
+
+
+def cost_of(text: str) -> dict[str, float]:
+    """XLA's estimates for a StableHLO module, before optimisations: 'flops', 'bytes accessed', ..."""
+    return dict(_jax.hlo_module_cost_analysis(client(), _computation(text).as_hlo_module()))
+
+
 def _compile(text: str, where: Place, options, functions: list):
     built = _options(options, where)
     if functions:
