@@ -1,0 +1,238 @@
+"""pad: arrays made larger at the ends of their axes."""
+from __future__ import annotations
+
+from operator import index as as_int
+from typing import Callable
+
+import numpy as np
+
+from gradix import lax
+from gradix._api.vmap import vmap
+from gradix._core import dtypes
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix.numpy.floating import round
+from gradix.numpy.indexing import take_index
+from gradix.numpy.moments import mean
+from gradix.numpy.promotion import as_operand, convert, number
+from gradix.numpy.quantiles import median
+from gradix.numpy.reductions import max, min
+from gradix.numpy.shapes import moveaxis
+
+_STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+_OPTIONS: dict[str, frozenset] = {
+    "constant": frozenset({"constant_values"}), "linear_ramp": frozenset({"end_values"}),
+    "reflect": frozenset({"reflect_type"}), "symmetric": frozenset({"reflect_type"}),
+    **{m: frozenset({"stat_length"}) for m in _STATISTICS}, **{m: frozenset() for m in ("edge", "wrap", "empty")},
+}
+
+
+def pad(array, pad_width, mode="constant", **kwargs):
+    """`array` made larger at the ends of its axes.
+
+    Args:
+        array: an array.
+        pad_width: how many elements to add: an int, `(before, after)`, one such pair per axis, or a dict from axes to
+            these.
+        mode: what to add: "constant" (`constant_values`, by default 0), "edge", "reflect" and "symmetric"
+            (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`), "maximum", "minimum", "mean" and
+            "median" (`stat_length`), "empty", or a function of `(row, (before, after), axis, kwargs)` that returns the
+            padded row.
+        **kwargs: the options named with the modes.
+
+    Raises:
+        ValueError: negative widths, an option the mode does not have, or an empty axis to extend.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.pad(jnp.arange(3), (1, 2), mode="edge")
+        Array([0, 0, 1, 2, 2, 2], dtype=int32)
+    """
+    x = as_operand("pad", array)
+    widths = _widths(pad_width, x.aval.ndim)
+    if callable(mode):
+        return _pad_by_function(x, widths, mode, kwargs)
+    if mode not in _OPTIONS:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad. Modes are {', '.join(_OPTIONS)}.")
+    unknown = set(kwargs) - _OPTIONS[mode]
+    if unknown:
+        raise ValueError(f"Unsupported keyword arguments for mode '{mode}': {unknown}; it takes "
+                         f"{set(_OPTIONS[mode]) or 'none'}.")
+    if mode == "constant":
+        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+    if mode == "empty":
+        return _pad_constant(x, widths, 0)
+    empty = [i for i, (n, w) in enumerate(zip(x.aval.shape, widths)) if n == 0 and w != (0, 0)]
+    if empty:
+        raise ValueError(f"can't extend empty axis {empty[0]} using modes other than 'constant' or 'empty'")
+    for axis, (lo, hi) in enumerate(widths):
+        if lo or hi:
+            x = _pad_axis(x, axis, lo, hi, mode, kwargs)
+    return x
+
+
+def _widths(pad_width, ndim: int) -> list:
+    if isinstance(pad_width, dict):
+        given = {as_int(k) % ndim if -ndim <= as_int(k) < ndim else ndim: v for k, v in pad_width.items()}
+        if ndim in given:
+            raise ValueError(f"pad_width names an axis that is out of bounds for {ndim} axes: {list(pad_width)}.")
+        pad_width = [given.get(i, (0, 0)) for i in range(ndim)]
+    if isinstance(pad_width, Tracer):
+        raise TypeError("pad_width must be known while the program is traced: it decides a shape. Make it static.")
+    pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
+    try:
+        widths = [tuple([as_int(w) for w in p]) for p in pairs]
+    except TypeError:
+        raise TypeError(f"`pad_width` must be of integral type, got {pad_width}.") from None
+    if any([w < 0 for p in widths for w in p]):
+        raise ValueError(f"index can't contain negative values: pad_width={pad_width}. lax.pad removes elements so.")
+    return widths
+
+
+def _pairs(name: str, values: np.ndarray, ndim: int) -> list:
+    """A value before and after for each axis, from one value, one pair, or one of either per axis."""
+    if values.ndim == 1 and values.shape != (2,) and values.shape != (1,):
+        raise ValueError(f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
+                         f"({ndim}, 2), (1, 2), (2,), (1,), or ().")
+    try:
+        return [tuple(p) for p in np.broadcast_to(values, (ndim, 2)).tolist()]
+    except ValueError:
+        raise ValueError(f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
+                         f"({ndim}, 2), (1, 2), (2,), (1,), or ().") from None
+
+
+# -- constants -----------------------------------------------------------------------------------------------------
+
+def _value_pairs(name: str, values, x) -> list:
+    """Scalars of the dtype of `x`, before and after for each axis."""
+    dtype, ndim = x.aval.dtype, x.aval.ndim
+    if isinstance(values, (int, float, complex)):
+        value = number(values, dtype) if not (isinstance(values, float) and dtype in dtypes.INTEGER) else convert(
+            as_operand("pad", values), dtype)
+        return [(value, value)] * ndim
+    if not isinstance(values, Array):
+        held = np.asarray(values, dtype=object)
+        if held.dtype == object and any(isinstance(v, Array) for v in held.reshape(-1)):
+            return [tuple([convert(as_operand("pad", v), dtype) for v in p]) for p in _pairs(name, held, ndim)]
+        values = np.asarray(values)
+    values = convert(as_operand("pad", values), dtype)
+    table = _pairs(name, np.arange(values.aval.size).reshape(values.aval.shape), ndim)
+    flat = lax.reshape(values, (values.aval.size,))
+    return [tuple([take_index(flat, i) for i in p]) for p in table]
+
+
+def _pad_constant(x, widths, values):
+    pairs = _value_pairs("constant_values", values, x)
+    kinds = {id(v) for p in pairs for v in p}
+    if len(kinds) <= 1:
+        value = pairs[0][0] if pairs else None
+        return x if value is None else lax.pad(x, _weak_like(value, x), [(lo, hi, 0) for lo, hi in widths])
+    for axis, ((lo, hi), (before, after)) in enumerate(zip(widths, pairs)):
+        for ends, value in (((lo, 0, 0), before), ((0, hi, 0), after)):
+            if ends != (0, 0, 0):
+                x = lax.pad(x, value, [ends if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
+    return x
+
+
+def _weak_like(value, x):
+    return convert(value, x.aval.dtype, x.aval.weak_type)
+
+
+# -- copies of the elements ----------------------------------------------------------------------------------------
+
+def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
+    n = x.aval.shape[axis]
+    kind = options.get("reflect_type", "even")
+    if kind not in ("even", "odd"):
+        raise ValueError(f"reflect_type must be 'even' or 'odd', got {kind!r}.")
+    if mode == "linear_ramp":
+        return _pad_ramp(x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis])
+    if mode in _STATISTICS:
+        return _pad_statistic(x, axis, lo, hi, mode, options.get("stat_length"))
+    if kind == "odd" and not (mode == "reflect" and n == 1):
+        return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
+    at = np.arange(-lo, n + hi)
+    if mode == "edge" or (mode == "reflect" and n == 1):
+        at = np.clip(at, 0, n - 1)
+    elif mode == "wrap":
+        at = at % n
+    elif mode == "symmetric":
+        at = at % (2 * n)
+        at = np.minimum(at, 2 * n - 1 - at)
+    else:
+        at = at % (2 * n - 2)
+        at = np.minimum(at, 2 * n - 2 - at)
+    return take_index(x, (*[slice(None)] * axis, at.astype(np.int32)))
+
+
+def _part(x, axis: int, start, stop, step=None):
+    return take_index(x, (*[slice(None)] * axis, slice(start, stop, step)))
+
+
+def _pad_odd(x, axis: int, lo: int, hi: int, gap: int):
+    """Pad by reflection at the end points: `2·edge − x`; `gap` 1 leaves the edge itself out of the copy."""
+    while lo or hi:
+        n = x.aval.shape[axis]
+        a, b = [builtin_min(w, n - gap) for w in (lo, hi)]
+        first, last = _part(x, axis, 0, 1), _part(x, axis, n - 1, n)
+        before = 2 * first - _part(x, axis, gap, gap + a)[(*[slice(None)] * axis, slice(None, None, -1))]
+        after = 2 * last - _part(x, axis, n - gap - b, n - gap)[(*[slice(None)] * axis, slice(None, None, -1))]
+        x, lo, hi = lax.concatenate([before, x, after], axis), lo - a, hi - b
+    return x
+
+
+def builtin_min(a: int, b: int) -> int:
+    return a if a < b else b
+
+
+def _spread(edge, axis: int, count: int):
+    shape = edge.aval.shape
+    return lax.broadcast_in_dim(edge, (*shape[:axis], count, *shape[axis + 1:]), range(len(shape)))
+
+
+def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
+    n, dtype = x.aval.shape[axis], x.aval.dtype
+    sizes = (None, None) if length is None else _pairs("stat_length", np.asarray(length, dtype=object),
+                                                        x.aval.ndim)[axis]
+    parts = []
+    for size, before in zip(sizes, (True, False)):
+        size = n if size is None else builtin_min(as_int(size), n)
+        if size < 1:
+            raise ValueError(f"stat_length of {length} yields no value for padding: it must be 1 at least.")
+        value = _STATISTICS[mode](_part(x, axis, 0, size) if before else _part(x, axis, n - size, n), axis, keepdims=True)
+        if mode in ("mean", "median") and dtype in dtypes.INTEGER:
+            value = round(value)
+        parts.append(convert(value, dtype))
+    return lax.concatenate([_spread(parts[0], axis, lo), x, _spread(parts[1], axis, hi)], axis)
+
+
+def _pad_ramp(x, axis: int, lo: int, hi: int, ends):
+    n, dtype = x.aval.shape[axis], x.aval.dtype
+    pieces = [x]
+    for width, end, before in ((lo, ends[0], True), (hi, ends[1], False)):
+        if not width:
+            continue
+        edge = _part(x, axis, 0, 1) if before else _part(x, axis, n - 1, n)
+        work = dtypes.to_inexact_dtype(dtype)
+        steps = np.arange(width) / width if before else np.arange(width, 0, -1) / width - 1 / width
+        shape = [width if i == axis else 1 for i in range(x.aval.ndim)]
+        share = as_operand("pad", np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work))
+        end = convert(end, work)
+        ramp = end + (convert(edge, work) - end) * share
+        ramp = convert(_toward_zero(ramp, dtype), dtype)
+        pieces = [ramp, *pieces] if before else [*pieces, ramp]
+    return lax.concatenate(pieces, axis)
+
+
+def _toward_zero(ramp, dtype):
+    return lax.floor(ramp) if dtype in dtypes.INTEGER else ramp
+
+
+def _pad_by_function(x, widths, function, kwargs):
+    x = _pad_constant(x, widths, 0)
+    for axis, (lo, hi) in enumerate(widths):
+        rows = moveaxis(x, axis, -1)
+        flat = lax.reshape(rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1]))
+        done = vmap(lambda row: function(row, (lo, hi), axis, kwargs))(flat)
+        x = moveaxis(lax.reshape(done, rows.aval.shape), -1, axis)
+    return x
