@@ -10,6 +10,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, real_dtype
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, gt, lt
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.linear import complex, imag, neg, real
@@ -45,7 +46,7 @@ def _host_sign(x):
 
 
 def _host_integer_pow(x, *, y):
-    if x.dtype.kind in "iufc" and 0 <= y <= 3:
+    if 0 <= y <= 3:
         return (np.ones_like, np.positive, np.square, lambda v: v * v * v)[y](x)
     if y < 0:
         return np.reciprocal(_host_integer_pow(x, y=-y))
@@ -91,9 +92,9 @@ def _mul_back(ct, x, y):
 
 def _winner(t, x, y, ahead):
     """The tangent where its operand is ahead, half of it where both are equal."""
-    from_ties = mul(t, scalar_like(t, 0.5))
-    zero = scalar_like(t, 0.0)
-    return select_n(eq(x, y), select_n(ahead, zero, t), from_ties)
+    if t.aval.shape != ahead.aval.shape:
+        t = broadcast_to(t, ahead.aval.shape)
+    return select_n(eq(x, y), select_n(ahead, zeros(t.aval), t), mul(t, scalar_like(t, 0.5)))
 
 
 def _rem_by(t, x, y):

@@ -72,11 +72,11 @@ class Elementwise(Primitive):
         first = avals[0].dtype
         if any(a.dtype != first for a in avals):
             raise TypeError(f"lax.{self.name} requires arguments to have the same dtypes, got "
-                            f"{', '.join(dtypes.name_of(a.dtype) for a in avals)}. "
+                            f"{', '.join(dtypes.dtype_name(a.dtype) for a in avals)}. "
                             f"Convert one of them with .astype(...), or use gradix.numpy, which promotes dtypes.")
         if first not in self.dtypes:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.name_of(first)}. Accepted dtypes are "
-                            f"{dtypes.describe(self.dtypes)}; convert the operand with .astype(...) first.")
+            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(first)}. Accepted dtypes are "
+                            f"{kinds_of(self.dtypes)}; convert the operand with .astype(...) first.")
 
     def jvp(self, primals, tangents, **params):
         y = bind(self, primals, params)
@@ -92,6 +92,8 @@ class Elementwise(Primitive):
             if t is None or d is ZERO:
                 continue
             part = d(t, *primals, **params)
+            if part is None:
+                continue
             if part.aval.shape != aval.shape:
                 part = broadcast_to(part, aval.shape)
             total = part if total is None else add_any(total, part)
@@ -124,6 +126,14 @@ class Elementwise(Primitive):
         if callable(self.hlo):
             return self.hlo(em, out, *args, **params)
         return em.op(self.hlo, out, *args, attrs=self.attrs)
+
+
+_KINDS = (("boolean", dtypes.BOOL), ("integer", dtypes.INTEGER), ("floating", dtypes.FLOAT), ("complex", dtypes.COMPLEX))
+
+
+def kinds_of(accepted: frozenset) -> str:
+    """A set of dtypes in words: "floating, complex"."""
+    return ", ".join([name for name, members in _KINDS if members & accepted])
 
 
 def align(args, axes):
