@@ -150,6 +150,23 @@ class RandomFoldIn(_Keys):
         return _joined(em, first, second, out.dtype)
 
 
+class RandomClone(_Keys):
+    """The same keys, as ones not used before."""
+
+    def abstract(self, keys):
+        _check_key("random_clone", keys)
+        return keys
+
+    def host(self, keys):
+        return keys.copy()
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), axes[0]
+
+    def lower(self, em, out, keys):
+        return keys
+
+
 class RandomBits(_Keys):
     """Uniform bits: words of both halves of a block, joined by exclusive or below 64 bits."""
 
@@ -217,6 +234,7 @@ random_wrap_p = RandomWrap("random_wrap")
 random_unwrap_p = RandomUnwrap("random_unwrap")
 random_split_p = RandomSplit("random_split")
 random_fold_in_p = RandomFoldIn("random_fold_in")
+random_clone_p = RandomClone("random_clone")
 random_bits_p = RandomBits("random_bits")
 threefry2x32_p = Threefry("threefry2x32")
 
@@ -244,6 +262,11 @@ def random_split(keys, shape):
 def random_fold_in(keys, data):
     """New keys from keys and uint32 data, elementwise."""
     return bind(random_fold_in_p, (as_operand("random_fold_in", keys), as_operand("random_fold_in", data)), {})
+
+
+def random_clone(keys):
+    """The same keys, as ones not used before."""
+    return bind(random_clone_p, (as_operand("random_clone", keys),), {})
 
 
 def random_bits(keys, bit_width: int, shape):

@@ -1,0 +1,48 @@
+"""Random numbers from keys: the same key gives the same numbers, on every device and in every program.
+
+Example:
+    >>> from gradix import random
+    >>> key = random.key(42)
+    >>> key, subkey = random.split(key)
+    >>> x = random.normal(subkey, (3,))
+"""
+from gradix.random.continuous import (
+    cauchy as cauchy,
+    double_sided_maxwell as double_sided_maxwell,
+    exponential as exponential,
+    gumbel as gumbel,
+    laplace as laplace,
+    logistic as logistic,
+    lognormal as lognormal,
+    maxwell as maxwell,
+    pareto as pareto,
+    rayleigh as rayleigh,
+    triangular as triangular,
+    wald as wald,
+    weibull_min as weibull_min,
+)
+from gradix.random.discrete import (
+    bernoulli as bernoulli,
+    categorical as categorical,
+    geometric as geometric,
+    rademacher as rademacher,
+)
+from gradix.random.floats import (
+    bits as bits,
+    normal as normal,
+    truncated_normal as truncated_normal,
+    uniform as uniform,
+)
+from gradix.random.integers import randint as randint
+from gradix.random.keys import (
+    PRNGKey as PRNGKey,
+    clone as clone,
+    fold_in as fold_in,
+    key as key,
+    key_data as key_data,
+    key_dtype as key_dtype,
+    key_impl as key_impl,
+    split as split,
+    wrap_key_data as wrap_key_data,
+)
+from gradix.random.permutations import choice as choice, permutation as permutation

@@ -1,0 +1,326 @@
+"""Continuous distributions drawn by transforming uniform and normal numbers."""
+from __future__ import annotations
+
+import math
+
+from gradix import lax
+from gradix._base import config
+from gradix._core import dtypes
+from gradix.random.draws import converted, float_dtype, number, parameter, parameter_shape, sampler, shape_of, spread
+from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
+from gradix.random.keys import take_key
+
+_options = config.state
+
+
+def _standard(draw, name: str, summary: str):
+    """The public function of a distribution without parameters."""
+    def function(key, shape=(), dtype=None, *, out_sharding=None):
+        dtype, shape = float_dtype(name, dtype), shape_of(name, shape)
+        return draw(take_key(name, key), shape=shape, dtype=dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    Args:
+        key: a key, typed or raw.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.{name}(random.key(0), (3,)).shape
+        (3,)
+    """
+    return function
+
+
+def _unit(key, shape, dtype):
+    return draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
+
+
+def _tiny(dtype):
+    return number(float(dtypes.finfo(dtype).tiny), dtype)
+
+
+# -- without parameters --------------------------------------------------------------------------------------------
+
+@sampler
+def _exponential(key, *, shape, dtype):
+    return lax.neg(lax.log1p(lax.neg(_unit(key, shape, dtype))))
+
+
+@sampler
+def _laplace(key, *, shape, dtype):
+    u = draw_uniform(key, after_minus_one(dtype), number(1, dtype), shape=shape, dtype=dtype)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+@sampler
+def _logistic(key, *, shape, dtype):
+    x = draw_uniform(key, _tiny(dtype), number(1, dtype), shape=shape, dtype=dtype)
+    return lax.sub(lax.log(x), lax.log1p(lax.neg(x)))
+
+
+@sampler
+def _cauchy(key, *, shape, dtype):
+    u = draw_uniform(key, number(float(dtypes.finfo(dtype).eps), dtype), number(1, dtype), shape=shape, dtype=dtype)
+    return lax.tan(lax.mul(number(math.pi, dtype), lax.sub(u, number(0.5, dtype))))
+
+
+@sampler
+def _maxwell(key, *, shape, dtype):
+    x = draw_normal(key, shape=(*shape, 3), dtype=dtype)
+    return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
+
+
+exponential = _standard(_exponential, "exponential", "Exponential random numbers of rate 1, with density e⁻ˣ for x ≥ 0.")
+laplace = _standard(_laplace, "laplace", "Laplace random numbers, with density e^(-|x|) / 2.")
+logistic = _standard(_logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)².")
+cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (π (1 + x²)).")
+maxwell = _standard(_maxwell, "maxwell", "Maxwell random numbers: the length of a standard normal vector of three.")
+
+
+def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None):
+    """Gumbel random numbers, with density exp(-x - e⁻ˣ).
+
+    Args:
+        key: a key, typed or raw.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+        mode: "low", the default, uses one word of bits for a number; "high" uses two, for exact tails.
+
+    Example:
+        >>> from gradix import random
+        >>> random.gumbel(random.key(0), (3,)).shape
+        (3,)
+    """
+    dtype, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
+    return draw_gumbel(take_key("gumbel", key), shape=shape, dtype=dtype, mode=gumbel_mode(mode))
+
+
+def gumbel_mode(mode: str | None) -> str:
+    if mode is None:
+        return "high" if _options.jax_high_dynamic_range_gumbel else "low"
+    if mode not in ("high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode!r}. Modes are 'low', 'high' and None.")
+    return mode
+
+
+@sampler
+def _gumbel(key, *, shape, dtype, mode):
+    one, tiny = number(1, dtype), _tiny(dtype)
+    if mode == "low":
+        x = draw_uniform(key, tiny, one, shape=shape, dtype=dtype)
+        return lax.neg(lax.log(lax.neg(lax.log(x))))
+    high, low = halves(_unit(key, (2, *shape), dtype))
+    eps = number(float(dtypes.finfo(dtype).eps), dtype)
+    fine = lax.add(lax.add(high, lax.mul(eps, low)), tiny)
+    x = lax.select_n(lax.ge(high, number(0.5, dtype)), fine, high)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+draw_gumbel = _gumbel
+
+
+def halves(x):
+    """The two parts of an array whose first axis has size 2."""
+    return [lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1)]
+
+
+# -- with parameters -----------------------------------------------------------------------------------------------
+
+def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
+    """Log-normal random numbers: exp(sigma · a standard normal number).
+
+    Args:
+        key: a key, typed or raw.
+        sigma: the standard deviation of the logarithm, a number or an array.
+        shape: the result's shape; that of `sigma` by default.
+        dtype: a float or complex dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.lognormal(random.key(0), 0.5, (3,)).shape
+        (3,)
+    """
+    dtype = float_dtype("lognormal", dtype, dtypes.INEXACT, "float or complex")
+    sigma = parameter("lognormal", sigma)
+    shape = parameter_shape("lognormal", shape, sigma)
+    return _lognormal(take_key("lognormal", key), sigma, shape=shape, dtype=dtype)
+
+
+@sampler
+def _lognormal(key, sigma, *, shape, dtype):
+    return lax.exp(lax.mul(draw_normal(key, shape=shape, dtype=dtype), spread(sigma, dtype, shape)))
+
+
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+    """Pareto random numbers of shape `b`, with density b / x^(b + 1) for x ≥ 1.
+
+    Args:
+        key: a key, typed or raw.
+        b: the exponent, a number or an array.
+        shape: the result's shape; that of `b` by default.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.pareto(random.key(0), 2.0, (3,)).shape
+        (3,)
+    """
+    dtype, b = float_dtype("pareto", dtype), parameter("pareto", b)
+    shape = parameter_shape("pareto", shape, b)
+    return _pareto(take_key("pareto", key), b, shape=shape, dtype=dtype)
+
+
+@sampler
+def _pareto(key, b, *, shape, dtype):
+    return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), converted(b, dtype, shape)))
+
+
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+    """Rayleigh random numbers, with density x / scale² · exp(-x² / (2 scale²)).
+
+    Args:
+        key: a key, typed or raw.
+        scale: a number or an array.
+        shape: the result's shape; that of `scale` by default.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.rayleigh(random.key(0), 1.0, (3,)).shape
+        (3,)
+    """
+    dtype, scale = float_dtype("rayleigh", dtype), parameter("rayleigh", scale)
+    shape = parameter_shape("rayleigh", shape, scale)
+    return _rayleigh(take_key("rayleigh", key), scale, shape=shape, dtype=dtype)
+
+
+@sampler
+def _rayleigh(key, scale, *, shape, dtype):
+    u = _unit(key, shape, dtype)
+    return lax.mul(spread(scale, dtype, shape), lax.sqrt(lax.mul(lax.log(u), number(-2, dtype))))
+
+
+def weibull_min(key, scale, concentration, shape=(), dtype=None):
+    """Weibull random numbers: scale · (an exponential number)^(1 / concentration).
+
+    Args:
+        key: a key, typed or raw.
+        scale, concentration: numbers, or arrays that broadcast to `shape`.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
+        (3,)
+    """
+    dtype = float_dtype("weibull_min", dtype)
+    scale, concentration = parameter("weibull_min", scale), parameter("weibull_min", concentration)
+    shape = parameter_shape("weibull_min", shape, scale, concentration)
+    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape, dtype=dtype)
+
+
+@sampler
+def _weibull_min(key, scale, concentration, *, shape, dtype):
+    power = converted(lax.div(number(1, dtype), lax.convert_element_type(concentration, dtype)), dtype, shape)
+    x = lax.pow(_exponential(key, shape=shape, dtype=dtype), power)
+    return lax.mul(x, converted(scale, dtype, shape))
+
+
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+    """Wald (inverse Gaussian) random numbers of the given mean and of scale 1.
+
+    By the method of Michael, Schucany and Haas (1976).
+
+    Args:
+        key: a key, typed or raw.
+        mean: a positive number or an array.
+        shape: the result's shape; that of `mean` by default.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.wald(random.key(0), 1.0, (3,)).shape
+        (3,)
+    """
+    dtype, mean = float_dtype("wald", dtype), parameter("wald", mean)
+    shape = parameter_shape("wald", shape, mean)
+    return _wald(take_key("wald", key), mean, shape=shape, dtype=dtype)
+
+
+@sampler
+def _wald(key, mean, *, shape, dtype):
+    normal_key, uniform_key = split_keys(key, 2)
+    mean = spread(mean, dtype, shape)
+    v = draw_normal(normal_key, shape=shape, dtype=dtype)
+    z = _unit(uniform_key, shape, dtype)
+    two = number(2, dtype)
+    y, squared = lax.integer_pow(v, 2), lax.integer_pow(mean, 2)
+    root = lax.sqrt(lax.add(lax.mul(lax.mul(number(4, dtype), mean), y), lax.mul(squared, lax.integer_pow(y, 2))))
+    x = lax.sub(lax.add(mean, lax.div(lax.mul(squared, y), two)), lax.mul(lax.div(mean, two), root))
+    return lax.select_n(lax.le(z, lax.div(mean, lax.add(mean, x))), lax.div(squared, x), x)
+
+
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    """Random numbers in [left, right] whose density is a triangle with its peak at `mode`.
+
+    Args:
+        key: a key, typed or raw.
+        left, mode, right: numbers or arrays.
+        shape: the result's shape; the parameters' common shape by default.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (3,)).shape
+        (3,)
+    """
+    dtype = float_dtype("triangular", dtype)
+    left, mode, right = [parameter("triangular", p) for p in (left, mode, right)]
+    shape = parameter_shape("triangular", shape, left, mode, right)
+    return _triangular(take_key("triangular", key), left, mode, right, shape=shape, dtype=dtype)
+
+
+@sampler
+def _triangular(key, left, mode, right, *, shape, dtype):
+    left, mode, right = [spread(p, dtype, shape) for p in (left, mode, right)]
+    width, rise, fall = lax.sub(right, left), lax.sub(mode, left), lax.sub(right, mode)
+    u = _unit(key, shape, dtype)
+    below = lax.add(left, lax.sqrt(lax.mul(lax.mul(u, width), rise)))
+    rest = lax.mul(lax.sub(number(1, dtype), u), width)
+    above = lax.sub(right, lax.sqrt(lax.mul(rest, fall)))
+    return lax.select_n(lax.lt(u, lax.div(rise, width)), above, below)
+
+
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+    """Maxwell random numbers with a random sign, scaled by `scale` about `loc`.
+
+    Args:
+        key: a key, typed or raw.
+        loc, scale: numbers, or arrays that broadcast to `shape`.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape
+        (3,)
+    """
+    name = "double_sided_maxwell"
+    dtype, loc, scale = float_dtype(name, dtype), parameter(name, loc), parameter(name, scale)
+    shape = parameter_shape(name, shape, loc, scale)
+    return _double_sided_maxwell(take_key(name, key), loc, scale, shape=shape, dtype=dtype)
+
+
+@sampler
+def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
+    size_key, sign_key = split_keys(key, 2)
+    size = _maxwell(size_key, shape=shape, dtype=dtype)
+    heads = lax.lt(_unit(sign_key, shape, dtypes.python_scalar_dtype(float)), number(0.5, dtypes.python_scalar_dtype(float)))
+    sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
+    x = lax.mul(lax.mul(sign, size), converted(scale, dtype, shape))
+    return lax.add(x, converted(loc, dtype, shape))

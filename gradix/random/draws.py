@@ -1,0 +1,155 @@
+"""What the samplers share: where a draw runs, and the checks of shapes and dtypes."""
+from __future__ import annotations
+
+import functools
+import inspect
+from math import prod
+from typing import Any, Callable
+
+from gradix import lax
+from gradix._api.jit import jit
+from gradix._base import config
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.operators import Array
+from gradix._core.trace import state
+from gradix._ops.dimensions import canonical_shape
+
+EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than a compiled program
+_options = config.state
+
+
+def sampler(function: Callable) -> Callable:
+    """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once while small, else compiled as one program.
+
+    Inside a traced function it is one equation, `jit[name=_uniform ...]`, traced once per signature.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
+
+    @functools.wraps(function)
+    def draw(key, *args, shape, **options):
+        if state.stage is None and size_of(shape) <= EAGER_LIMIT:
+            return function(key, *args, shape=shape, **options)
+        return compiled(key, *args, shape=shape, **options)
+
+    return draw
+
+
+def size_of(shape: tuple) -> Any:
+    return shape[0] if len(shape) == 1 else prod(shape)
+
+
+def on_host(key) -> bool:
+    """Whether a draw from this key may be computed by NumPy at once."""
+    return state.stage is None and type(key) is ArrayImpl and _options.gradix_eager != "xla"
+
+
+# -- dtypes --------------------------------------------------------------------------------------------------------
+
+def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float"):
+    """The dtype of a sampler's `dtype=` argument; the default float when None.
+
+    Raises:
+        ValueError: it is of another kind.
+    """
+    if dtype is None:
+        return dtypes.python_scalar_dtype(float)
+    found = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    if found not in kinds:
+        raise ValueError(f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
+                         f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r}).")
+    return found
+
+
+def int_dtype(name: str, dtype):
+    """As `float_dtype`, for integers."""
+    found = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, name, stacklevel=4)
+    if found not in dtypes.INTEGER:
+        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtypes.dtype_name(found)}.")
+    return found
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+def shape_of(name: str, shape) -> tuple:
+    """A sampler's `shape=` argument as a tuple."""
+    if type(shape) is not tuple or shape:
+        shape = canonical_shape(shape)
+        for n in shape:
+            if type(n) is int and n < 0:
+                raise ValueError(f"{name} got shape {shape}: sizes must not be negative.")
+    return shape
+
+
+def parameter_shape(name: str, shape, *params: Array) -> tuple:
+    """The shape of a draw with array parameters: their common shape, or the one asked for, which they must fit.
+
+    Raises:
+        ValueError: the parameters do not broadcast to `shape`.
+    """
+    shapes = [p.aval.shape for p in params]
+    if shape is None:
+        return _broadcast(shapes)
+    shape = shape_of(name, shape)
+    if any(shapes) and _broadcast([shape, *shapes]) != shape:
+        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which broadcast "
+                         f"to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a larger one.")
+    return shape
+
+
+def _broadcast(shapes) -> tuple:
+    filled = [s for s in shapes if s]
+    if len(filled) <= 1 or all(s == filled[0] for s in filled):
+        return filled[0] if filled else ()
+    try:
+        return lax.broadcast_shapes(*shapes)
+    except (ValueError, TypeError):
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
+
+
+# -- parameters ----------------------------------------------------------------------------------------------------
+
+def parameter(name: str, x) -> Array:
+    """An array parameter of a sampler: a number or an array, no list."""
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except TypeError:
+        raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)}. Convert it with "
+                        "gradix.numpy.asarray(...).") from None
+
+
+def spread(x, dtype, shape: tuple):
+    """A parameter in `dtype`, broadcast to `shape`."""
+    x = lax.convert_element_type(x, dtype)
+    own = x.aval.shape
+    if own == shape:
+        return x
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
+
+
+def converted(x, dtype, shape: tuple):
+    """A parameter in `dtype` and of the rank of `shape`; scalars stay scalars."""
+    x = lax.convert_element_type(x, dtype)
+    return raise_rank(x, len(shape)) if x.aval.shape else x
+
+
+def raise_rank(x: Array, rank: int) -> Array:
+    """`x` with leading axes of size 1, until it has `rank` axes."""
+    own = x.aval.shape
+    missing = rank - len(own)
+    return lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
+
+
+def number(x, dtype) -> ArrayImpl:
+    """A Python number as a scalar of `dtype`, made once."""
+    key = (x, dtype)
+    found = _numbers.get(key)
+    if found is None:
+        found = _numbers[key] = lax.full((), x, dtype)
+    return found
+
+
+_numbers: dict[tuple, ArrayImpl] = {}

@@ -1,0 +1,264 @@
+"""Uniform bits, uniform floats, and the normal distributions."""
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+from gradix._ops.random import random_bits, random_bits_p, random_split
+from gradix.random.draws import converted, float_dtype, number, on_host, parameter_shape, parameter, raise_rank, sampler, shape_of
+from gradix.random.keys import take_key
+
+_F32, _F64 = np.dtype("float32"), np.dtype("float64")
+
+
+# -- bits ----------------------------------------------------------------------------------------------------------
+
+def bits(key, shape=(), dtype=None, *, out_sharding=None):
+    """Uniform random unsigned integers: every bit is 0 or 1 with equal chance.
+
+    Args:
+        key: a key, typed or raw.
+        shape: the result's shape.
+        dtype: uint8, uint16, uint32 or uint64; the default unsigned integer by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.bits(random.key(42), (2,), "uint8")
+        Array([162, 217], dtype=uint8)
+    """
+    dtype = dtypes.requested_dtype("uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32") \
+        if dtype is None else dtypes.requested_dtype(dtype, "bits")
+    if dtype not in dtypes.UNSIGNED:
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}. "
+                         "Use random.randint for integers in a range.")
+    shape = shape_of("bits", shape)
+    return random_bits(take_key("bits", key), 8 * dtype.itemsize, shape)
+
+
+# -- uniform -------------------------------------------------------------------------------------------------------
+
+class _Layout(NamedTuple):
+    """How uniform floats are made of bits: the mantissa of a number in [1, 2), less one."""
+
+    bit_width: int
+    words: np.dtype
+    shift: np.ndarray
+    one_bits: np.ndarray
+    one: np.ndarray
+
+
+_layouts: dict[np.dtype, _Layout] = {}
+
+
+def _layout(dtype) -> _Layout:
+    found = _layouts.get(dtype)
+    if found is None:
+        info = ml_dtypes.finfo(dtype)
+        width = 8 if info.nmant < 8 else info.bits
+        words = np.dtype(f"uint{info.bits}")
+        one = np.asarray(1, dtype)
+        found = _layouts[dtype] = _Layout(width, words, np.asarray(width - info.nmant, words), one.view(words), one)
+    return found
+
+
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+    """Uniform random floats in [minval, maxval).
+
+    Args:
+        key: a key, typed or raw.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+        minval, maxval: the bounds, numbers or arrays that broadcast to `shape`.
+
+    Example:
+        >>> from gradix import random
+        >>> random.uniform(random.key(42), (3,))
+        Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
+    """
+    dtype = float_dtype("uniform", dtype)
+    shape = shape_of("uniform", shape)
+    key = take_key("uniform", key)
+    if minval is not _ZERO or maxval is not _ONE:
+        minval, maxval = _bound("minval", minval, shape), _bound("maxval", maxval, shape)
+    return draw_uniform(key, minval, maxval, shape=shape, dtype=dtype)
+
+
+_ZERO, _ONE = uniform.__defaults__[2:]      # the very objects, so that the usual call is told by identity
+
+
+def _bound(name: str, x, shape):
+    x = parameter("uniform", x)
+    own = x.aval.shape
+    if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
+        raise TypeError(f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast to "
+                        f"shape={shape}. Give shape={own}, or reshape {name}.")
+    return x
+
+
+@sampler
+def _uniform(key, minval, maxval, *, shape, dtype):
+    if on_host(key):
+        low, high = _host_bound(minval, dtype), _host_bound(maxval, dtype)
+        if low is not None and high is not None:
+            return _host_uniform(key, low, high, shape, dtype)
+    width, words, shift, one_bits, one = _layout(dtype)
+    low = raise_rank(lax.convert_element_type(minval, dtype), len(shape))
+    high = raise_rank(lax.convert_element_type(maxval, dtype), len(shape))
+    drawn = random_bits(key, width, shape)
+    if drawn.aval.dtype != words:
+        drawn = lax.convert_element_type(drawn, words)
+    drawn = lax.bitwise_or(lax.shift_right_logical(drawn, _scalar(shift)), _scalar(one_bits))
+    floats = lax.sub(lax.bitcast_convert_type(drawn, dtype), _scalar(one))
+    return lax.max(low, lax.add(lax.mul(floats, lax.sub(high, low)), low))
+
+
+draw_uniform = _uniform
+
+
+def _scalar(x: np.ndarray) -> ArrayImpl:
+    return ArrayImpl(x, make_aval((), x.dtype))
+
+
+def _host_bound(x, dtype) -> np.ndarray | None:
+    if type(x) is float:
+        return x                                                             # type: ignore[return-value]
+    return np.asarray(x.host, dtype) if type(x) is ArrayImpl else None
+
+
+def _host_uniform(key, low, high, shape, dtype) -> ArrayImpl:
+    width, words, shift, one_bits, one = _layout(dtype)
+    drawn = random_bits_p.host(key.host, bit_width=width, shape=shape)
+    if drawn.dtype != words:
+        drawn = drawn.astype(words)
+    np.right_shift(drawn, shift, out=drawn)
+    np.bitwise_or(drawn, one_bits, out=drawn)
+    floats = drawn.view(dtype)
+    np.subtract(floats, one, out=floats)
+    if low is not _ZERO or high is not _ONE:
+        with np.errstate(all="ignore"):
+            low, high = np.asarray(low, dtype), np.asarray(high, dtype)
+            floats = np.asarray(np.maximum(low, _scaled(floats, high - low, low)), dtype)
+    return ArrayImpl(floats, make_aval(shape, dtype))
+
+
+def _scaled(x, span, low):
+    """x·span + low, rounded once, as compiled programs fuse it."""
+    if x.dtype == _F64:
+        return _fused64(x, span, low)
+    if x.dtype == _F32:
+        return (np.multiply(x, span, dtype=_F64) + low).astype(_F32)
+    return x * span + low
+
+
+def _fused64(x, y, z):
+    """x·y + z in float64 with one rounding, by error-free transformations (Dekker 1971)."""
+    p = x * y
+    (xh, xl), (yh, yl) = _halves(x), _halves(y)
+    low = ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+    s = p + z
+    t = s - p
+    return s + (((p - (s - t)) + (z - t)) + low)
+
+
+def _halves(x):
+    c = 134217729.0 * x                      # 2²⁷ + 1
+    high = c - (c - x)
+    return high, x - high
+
+
+# -- normal --------------------------------------------------------------------------------------------------------
+
+_below_one: dict[np.dtype, ArrayImpl] = {}
+
+
+def after_minus_one(dtype) -> ArrayImpl:
+    """The least number of `dtype` above -1."""
+    found = _below_one.get(dtype)
+    if found is None:
+        found = _below_one[dtype] = _scalar(np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype))
+    return found
+
+
+def normal(key, shape=(), dtype=None, *, out_sharding=None):
+    """Standard normal random numbers; complex ones have independent parts of variance 1/2 each.
+
+    Args:
+        key: a key, typed or raw.
+        shape: the result's shape.
+        dtype: a float or complex dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> random.normal(random.key(42), (3,))
+        Array([-0.02830462,  0.46713185,  0.29570296], dtype=float32)
+    """
+    dtype = float_dtype("normal", dtype, dtypes.INEXACT, "float or complex")
+    shape = shape_of("normal", shape)
+    return draw_normal(take_key("normal", key), shape=shape, dtype=dtype)
+
+
+@sampler
+def _normal(key, *, shape, dtype):
+    if dtype not in dtypes.COMPLEX:
+        return _normal_real(key, shape=shape, dtype=dtype)
+    real_key, imag_key = split_keys(key, 2)
+    part = dtypes.real_dtype(dtype)
+    real = lax.convert_element_type(_normal_real(real_key, shape=shape, dtype=part), dtype)
+    imag = lax.convert_element_type(_normal_real(imag_key, shape=shape, dtype=part), dtype)
+    return lax.div(lax.add(real, lax.mul(number(1j, dtype), imag)), number(sqrt(2), dtype))
+
+
+@sampler
+def _normal_real(key, *, shape, dtype):
+    u = draw_uniform(key, after_minus_one(dtype), number(1, dtype), shape=shape, dtype=dtype)
+    return lax.mul(number(sqrt(2), dtype), lax.erf_inv(u))
+
+
+draw_normal = _normal
+
+
+def split_keys(key, num: int):
+    """New keys for the parts of one draw."""
+    keys = random_split(key, (num,))
+    return [lax.squeeze(lax.slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
+
+
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+    """Normal random numbers in the open interval (lower, upper).
+
+    Args:
+        key: a key, typed or raw.
+        lower, upper: the bounds, numbers or arrays.
+        shape: the result's shape; the common shape of the bounds by default.
+        dtype: a float dtype; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> x = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
+        >>> bool((abs(x) < 1).all())
+        True
+    """
+    dtype = float_dtype("truncated_normal", dtype)
+    lower, upper = parameter("truncated_normal", lower), parameter("truncated_normal", upper)
+    shape = parameter_shape("truncated_normal", shape, lower, upper)
+    return _truncated_normal(take_key("truncated_normal", key), lower, upper, shape=shape, dtype=dtype)
+
+
+@sampler
+def _truncated_normal(key, lower, upper, *, shape, dtype):
+    root = number(sqrt(2), dtype)
+    lower, upper = converted(lower, dtype, shape), converted(upper, dtype, shape)
+    a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
+    out = lax.mul(root, lax.erf_inv(draw_uniform(key, a, b, shape=shape, dtype=dtype)))
+    inf = number(float("inf"), dtype)
+    least = lax.nextafter(lax.stop_gradient(lower), inf)
+    most = lax.nextafter(lax.stop_gradient(upper), lax.neg(inf))
+    return lax.min(most, lax.max(least, out))

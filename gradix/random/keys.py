@@ -1,0 +1,315 @@
+"""Random keys: made from seeds, split, and derived."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradix._base import config
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array, scalar_array
+from gradix._core.aval import make_aval
+from gradix._core.key_use import consume
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer, state
+from gradix._ops import random as _random
+from gradix._ops.convert import convert
+from gradix._ops.dimensions import canonical_shape
+from gradix._ops.threefry import U32
+
+KEY = dtypes.KEY
+_SCALAR_KEY = make_aval((), KEY)
+_NAMES = {"threefry2x32": KEY, "fry": KEY}
+_OTHERS = ("threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+_options = config.state
+
+
+# -- keys as arguments ---------------------------------------------------------------------------------------------
+
+def take_key(name: str, key) -> Array:
+    """The single typed key a sampler was given; the sampler consumes it.
+
+    Raises:
+        TypeError: `key` is no random key.
+        ValueError: it is an array of keys.
+    """
+    if type(key) is not ArrayImpl or key.aval is not _SCALAR_KEY:
+        key = single_key(name, key)[0]
+    if _options.jax_debug_key_reuse:
+        consume_eagerly(name, key)
+    return key
+
+
+def consume_eagerly(name: str, key: Array) -> None:
+    """Mark a concrete key as used; uses inside a program are seen in its jaxpr."""
+    while hasattr(key, "val"):                      # the keys a vmap runs over
+        key = key.val
+    if type(key) is ArrayImpl and state.stage is None:
+        consume(name, key.host)
+
+
+def single_key(name: str, key) -> tuple[Array, bool]:
+    """A single key as a typed one, and whether it was given as raw words."""
+    keys, raw = typed_keys(name, key)
+    if keys.aval.shape:
+        shape = (*keys.aval.shape, 2) if raw else keys.aval.shape
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for "
+                         f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
+    return keys, raw
+
+
+def typed_keys(name: str, keys) -> tuple[Array, bool]:
+    """Keys as a typed array, and whether they were given as raw words."""
+    if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
+        return keys, False
+    if not isinstance(keys, (Array, np.ndarray)) and not hasattr(keys, "__jax_array__"):
+        raise TypeError(_no_key(name, keys))
+    words = as_array(keys)
+    if isinstance(words.aval.dtype, dtypes.KeyType):
+        return words, False
+    if words.aval.dtype != U32 or not words.aval.shape or words.aval.shape[-1] != 2:
+        raise TypeError(_not_words(name, words.aval))
+    if _options.jax_legacy_prng_key != "allow":
+        _refuse_raw(name)
+    return _random.random_wrap(words), True
+
+
+def _no_key(name: str, key) -> str:
+    seed = key if isinstance(key, (int, np.integer)) else "seed"
+    what = f"the Python number {key!r}" if isinstance(key, (int, float)) else f"{key!r} of type {type(key)}"
+    return (f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key from a seed: "
+            f"key = gradix.random.key({seed}), then {name}(key, ...).")
+
+
+def _not_words(name: str, aval) -> str:
+    dtype = dtypes.dtype_name(aval.dtype)
+    wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
+             f"expected key_data.shape to end with (2,); got shape={aval.shape}")
+    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype key<fry>, "
+            "or gradix.random.PRNGKey(seed), of dtype uint32 and shape (2,).")
+
+
+def _refuse_raw(name: str) -> None:
+    text = (f"{name} was given a raw uint32 key, and jax_legacy_prng_key is {_options.jax_legacy_prng_key!r}. "
+            "Make typed keys with gradix.random.key(seed), or wrap raw words with gradix.random.wrap_key_data.")
+    if _options.jax_legacy_prng_key == "error":
+        raise ValueError(text)
+    warnings.warn(text, FutureWarning, stacklevel=5)
+
+
+def _as_given(keys: Array, raw: bool) -> Array:
+    return _random.random_unwrap(keys) if raw else keys
+
+
+# -- making keys ---------------------------------------------------------------------------------------------------
+
+def key(seed, *, impl=None, dtype=None):
+    """A typed random key, of dtype `key<fry>` and shape (), from an integer seed.
+
+    Args:
+        seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
+        impl: the generator's name; "threefry2x32" is the default and the only one there is.
+        dtype: the key's dtype, in place of `impl`.
+
+    Raises:
+        TypeError: the seed is no integer, or is an array with axes.
+
+    Example:
+        >>> from gradix import random
+        >>> random.uniform(random.key(42))
+        Array(0.48870957, dtype=float32)
+    """
+    if dtype is not None:
+        if impl is not None:
+            raise ValueError("Cannot specify both `impl` and `dtype` of a random key.")
+        impl = dtype
+    resolve_impl(impl)
+    return _random.random_seed(_seed("key", seed))
+
+
+def PRNGKey(seed, *, impl=None):
+    """A raw random key, two uint32 words, from an integer seed; `key` makes typed keys, which are safer.
+
+    Example:
+        >>> from gradix import random
+        >>> random.PRNGKey(42)
+        Array([ 0, 42], dtype=uint32)
+    """
+    resolve_impl(impl)
+    made = _random.random_seed(_seed("PRNGKey", seed))
+    return made if _options.jax_enable_custom_prng else _random.random_unwrap(made)
+
+
+def _seed(name: str, seed) -> Array:
+    if isinstance(seed, (bool, int)):
+        return _python_seed(int(seed))
+    if isinstance(seed, Array) and isinstance(seed.aval.dtype, dtypes.KeyType):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    try:
+        x = as_array(seed)
+    except TypeError as e:
+        raise TypeError(f"PRNG key seed must be an integer. {e}") from None
+    if x.aval.shape:
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {x.aval.shape} != (). "
+                        f"Use jax.vmap for batching: vmap(gradix.random.{name})(seeds).")
+    if x.aval.dtype not in dtypes.INTEGER:
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
+                        f"Write gradix.random.{name}(int(seed)).")
+    return x
+
+
+def _python_seed(seed: int) -> ArrayImpl:
+    if not -1 << 63 <= seed < 1 << 63:
+        raise OverflowError(f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are integers "
+                            "of 32 bits, or 64 with jax_enable_x64; take seed % 2**32.")
+    dtype = dtypes.python_scalar_dtype(int)
+    if dtype.itemsize == 4:
+        seed = (seed + (1 << 31)) % (1 << 32) - (1 << 31)
+    return scalar_array(seed, dtype, False)
+
+
+def resolve_impl(impl) -> dtypes.KeyType:
+    """The key dtype of a generator given by its name or by a key dtype."""
+    spec = _options.jax_default_prng_impl if impl is None else impl
+    if isinstance(spec, dtypes.KeyType):
+        spec = spec._impl
+    found = _NAMES.get(str(spec))
+    if found is not None:
+        return found
+    if spec in _OTHERS:
+        raise NotImplementedError(f"The generator {spec!r} is not there; use impl='threefry2x32', which gives the same "
+                                  "numbers on every device.")
+    raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean 'threefry2x32'?")
+
+
+def key_dtype(impl_spec=None):
+    """The dtype of the keys of a generator.
+
+    Example:
+        >>> from gradix import random
+        >>> random.key_dtype()
+        key<fry>
+    """
+    return resolve_impl(impl_spec)
+
+
+# -- looking into keys ---------------------------------------------------------------------------------------------
+
+def key_data(keys):
+    """The words of keys: uint32, with an axis of size 2 at the end.
+
+    Example:
+        >>> from gradix import random
+        >>> random.key_data(random.key(7))
+        Array([0, 7], dtype=uint32)
+    """
+    typed, _ = typed_keys("key_data", keys)
+    return _random.random_unwrap(typed)
+
+
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+    """Typed keys around raw words, whose last axis has size 2.
+
+    Example:
+        >>> from gradix import random
+        >>> random.wrap_key_data(random.PRNGKey(7)).dtype
+        key<fry>
+    """
+    resolve_impl(dtype if impl is None else impl)
+    words = as_array(key_bits_array)
+    if isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32 or words.aval.shape[-1:] != (2,):
+        raise TypeError(_not_words("wrap_key_data", words.aval))
+    return _random.random_wrap(words)
+
+
+def key_impl(keys) -> str:
+    """The name of the generator of these keys.
+
+    Example:
+        >>> from gradix import random
+        >>> random.key_impl(random.key(0))
+        'threefry2x32'
+    """
+    typed_keys("key_impl", keys)
+    return "threefry2x32"
+
+
+# -- deriving keys -------------------------------------------------------------------------------------------------
+
+def split(key, num: int | tuple[int, ...] = 2):
+    """New, independent keys from one key; the old key should not be used again.
+
+    Args:
+        key: a key, typed or raw.
+        num: how many, or the shape of the array of keys.
+
+    Returns:
+        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of size 2 more.
+
+    Example:
+        >>> from gradix import random
+        >>> key, subkey = random.split(random.key(0))
+        >>> random.normal(subkey)
+        Array(-2.4424558, dtype=float32)
+    """
+    keys, raw = single_key("split", key)
+    if _options.jax_debug_key_reuse:
+        consume_eagerly("split", keys)
+    shape = (num,) if type(num) is int else num if type(num) is tuple else _split_shape(num)
+    for n in shape:
+        if type(n) is int and n < 0:
+            raise ValueError(f"split makes a number of keys, got num={num}: sizes must not be negative.")
+    return _as_given(_random.random_split(keys, shape), raw)
+
+
+def _split_shape(num) -> tuple:
+    if isinstance(num, float):
+        raise TypeError(f"'float' object cannot be interpreted as an integer: split got num={num}.")
+    return canonical_shape(num, "num")
+
+
+def fold_in(key, data):
+    """A new key from a key and an integer: for the steps of a loop, the layers of a network, the devices.
+
+    Args:
+        key: a key, typed or raw.
+        data: an integer of 32 bits, traced or not.
+
+    Raises:
+        TypeError: `data` has axes.
+        OverflowError: `data` does not fit uint32.
+
+    Example:
+        >>> from gradix import random
+        >>> keys = [random.fold_in(random.key(0), step) for step in range(3)]
+    """
+    keys, raw = single_key("fold_in", key)
+    return _as_given(_random.random_fold_in(keys, _fold_data(data)), raw)
+
+
+def _fold_data(data) -> Array:
+    if type(data) is int:
+        if not 0 <= data < 1 << 32:
+            raise OverflowError(f"Python integer {data} out of bounds for uint32: fold_in takes 32 bits of data. "
+                                "Take data % 2**32.")
+        return scalar_array(data, U32, False)
+    x: Any = data if isinstance(data, Tracer) else as_array(data)
+    if x.aval.shape:
+        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use jax.vmap for "
+                        "batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
+    return convert(x, U32)
+
+
+def clone(key):
+    """The same key, to be used once more on purpose, where key reuse is checked.
+
+    Example:
+        >>> from gradix import random
+        >>> key = random.key(0)
+        >>> bool(random.uniform(key) == random.uniform(random.clone(key)))
+        True
+    """
+    x = as_array(key)
+    return _random.random_clone(x) if isinstance(x.aval.dtype, dtypes.KeyType) else x
+

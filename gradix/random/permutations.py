@@ -1,0 +1,153 @@
+"""Random order and random selection."""
+from __future__ import annotations
+
+import math
+from operator import index
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix._core.operators import Array
+from gradix._ops.dimensions import canonical_axis
+from gradix._ops.random import random_bits
+from gradix.random.continuous import draw_gumbel, gumbel_mode
+from gradix.random.draws import number, parameter, sampler, shape_of
+from gradix.random.floats import draw_uniform, split_keys
+from gradix.random.integers import draw_integers
+from gradix.random.keys import take_key
+
+
+def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None):
+    """The elements of an array, or the numbers below an integer, in random order.
+
+    Args:
+        key: a key, typed or raw.
+        x: an integer n for the numbers 0 to n - 1, or an array.
+        axis: the axis along which the array is reordered.
+        independent: reorder every line along the axis on its own, instead of moving whole slices.
+
+    Example:
+        >>> from gradix import random
+        >>> random.permutation(random.key(0), 5).shape
+        (5,)
+    """
+    x = parameter("permutation", x)
+    if not x.aval.shape:
+        if x.aval.dtype not in dtypes.INTEGER:
+            raise TypeError(f"x must be an integer or at least 1-dimensional; permutation got a scalar of dtype "
+                            f"{dtypes.dtype_name(x.aval.dtype)}.")
+        return _shuffled_numbers(take_key("permutation", key), _size("permutation", x))
+    axis = canonical_axis(axis, x.aval.ndim)
+    key = take_key("permutation", key)
+    if independent or x.aval.ndim == 1:
+        return _shuffle(key, x, shape=x.aval.shape, axis=axis)
+    return jnp.take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis=axis, unique_indices=True)
+
+
+def _size(name: str, x: Array) -> int:
+    """The value of an integer argument, which must be known while tracing."""
+    return max(index(x), 0)
+
+
+def _shuffled_numbers(key, n: int):
+    return _shuffle(key, lax.iota(dtypes.python_scalar_dtype(int), n), shape=(n,), axis=0)
+
+
+_ROUND = math.log(np.iinfo(np.uint32).max) / 3
+
+
+@sampler
+def _shuffle(key, x, *, shape, axis):
+    # Sorting by 32 random bits leaves ties in their old order; more rounds make that too rare to matter.
+    size = math.prod(shape)
+    for _ in range(math.ceil(math.log(max(1, size)) / _ROUND)):
+        key, subkey = split_keys(key, 2)
+        _, x = lax.sort_key_val(random_bits(subkey, 32, shape), x, axis)
+    return x
+
+
+def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None):
+    """A random sample of an array's elements.
+
+    Args:
+        key: a key, typed or raw.
+        a: an integer n for the numbers 0 to n - 1, or an array.
+        shape: the shape of the sample, which takes the place of `axis`.
+        replace: whether an element may be drawn again.
+        p: the probability of each element; uniform by default.
+        axis: the axis the elements lie along.
+        mode: of the Gumbel numbers used with `p` and without replacement: "low", "high" or None.
+
+    Raises:
+        ValueError: `p` does not fit the elements, or there are too few elements to draw.
+
+    Example:
+        >>> from gradix import random
+        >>> random.choice(random.key(42), 10, (3,))
+        Array([4, 7, 9], dtype=int32)
+    """
+    a = parameter("choice", a)
+    shape = shape_of("choice", shape)
+    count = math.prod(shape)
+    elements = a.aval.shape[canonical_axis(axis, a.aval.ndim)] if a.aval.shape else index(lax.convert_element_type(a, int))
+    _check_population(elements, count, replace)
+    if not count:
+        return _empty(a, shape, axis)
+    key = take_key("choice", key)
+    if p is not None:
+        where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode)
+    elif replace:
+        where = draw_integers(key, 0, elements, shape=shape, dtype=dtypes.python_scalar_dtype(int))
+    else:
+        return _first_of_permutation(key, a, elements, shape, count, axis)
+    return where if not a.aval.shape else jnp.take(a, where, axis=axis)
+
+
+def _check_population(elements: int, count: int, replace: bool) -> None:
+    if elements <= 0 and count:
+        raise ValueError(f"a must be greater than 0 unless no samples are taken; choice got {elements} elements and "
+                         f"{count} samples to take.")
+    if not replace and count > elements:
+        raise ValueError(f"Cannot take a larger sample (size {count}) than population (size {elements}) when 'replace=False'")
+
+
+def _weights(p, elements: int, axis: int):
+    p = parameter("choice", p)
+    if p.aval.dtype not in dtypes.INEXACT:
+        p = lax.convert_element_type(p, dtypes.to_inexact_dtype(p.aval.dtype))
+    if p.aval.shape != (elements,):
+        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
+                         f"p has shape {p.aval.shape} and a.shape[axis] is {elements}.")
+    return p
+
+
+def _weighted(key, p, elements, shape, count, replace, mode):
+    dtype = p.aval.dtype
+    if not replace:
+        noise = draw_gumbel(key, shape=(elements,), dtype=dtype, mode=gumbel_mode(mode))
+        return lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape)
+    ends = lax.cumsum(p)
+    total = lax.squeeze(lax.slice_in_dim(ends, elements - 1, elements), (0,))
+    u = draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
+    return jnp.searchsorted(ends, lax.mul(total, lax.sub(number(1, dtype), u)))
+
+
+def _first_of_permutation(key, a, elements, shape, count, axis):
+    if not a.aval.shape:
+        return lax.reshape(lax.slice_in_dim(_shuffled_numbers(key, elements), 0, count), shape)
+    axis = canonical_axis(axis, a.aval.ndim)
+    if a.aval.ndim == 1:
+        drawn = _shuffle(key, a, shape=a.aval.shape, axis=0)
+    else:
+        drawn = jnp.take(a, _shuffled_numbers(key, elements), axis=axis, unique_indices=True)
+    own = a.aval.shape
+    return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1:])
+
+
+def _empty(a, shape, axis):
+    if not a.aval.shape:
+        return lax.full(shape, 0, dtypes.python_scalar_dtype(int))
+    axis = canonical_axis(axis, a.aval.ndim)
+    own = a.aval.shape
+    return lax.full(own[:axis] + shape + own[axis + 1:], 0, a.aval.dtype)
