@@ -12,6 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
+from gradix._core.trace import Tracer
 from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import LinearProgram, linear_program
@@ -57,18 +58,23 @@ class Flat:
                                 f"got {_kind(out)}.")
             out, aux = out
             aux_leaves, aux_tree = flatten(aux)
-            self.aux = aux_tree, aux_leaves
+            self.aux = aux_tree, aux_leaves, [isinstance(x, Tracer) for x in aux_leaves]
         outs, self.out_tree = flatten(out)
         result = arrays(self.name, outs, self.out_tree, "output")
         return result + self._aux_arrays() if self.has_aux else result
 
     def _aux_arrays(self) -> list:
-        return [x if isinstance(x, Array) else as_array(x) for x in self.aux[1]]
+        return [x for x, traced in zip(self.aux[1], self.aux[2]) if traced]
 
-    def split_aux(self, outs, tangents=None):
-        """Results and the auxiliary tree of what `__call__` returned (after a transformation)."""
+    def split_aux(self, outs):
+        """Results, and the auxiliary tree, of what `__call__` returned after a transformation.
+
+        Auxiliary leaves that depend on nothing traced are given back as they are.
+        """
         n = self.out_tree.num_leaves
-        return outs[:n], self.aux[0].unflatten(outs[n:])
+        tree, leaves, traced = self.aux
+        given = iter(outs[n:])
+        return outs[:n], tree.unflatten([next(given) if t else x for x, t in zip(leaves, traced)])
 
 
 def _kind(x) -> str:
@@ -106,8 +112,8 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
             outs, aux = flat.split_aux(outs)
         _check_scalar("grad", flat.out_tree, outs, holomorphic)
         y, = outs
-        cts = program.transpose([full_like_one(y.aval), *[None] * (len(program.outs) - 1)])
-        grads = iter(_finish(cts, leaves))
+        cts = iter(program.transpose([full_like_one(y.aval), *[None] * (len(program.outs) - 1)]))
+        grads = iter([_finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves])
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)
         value = flat.out_tree.unflatten(outs)
@@ -220,16 +226,11 @@ def _check_scalar(name, out_tree, outs, holomorphic):
                         f"{aval}. Convert the result with .astype(float) if that is what is meant.")
 
 
-def _finish(cts, leaves) -> list:
-    """Cotangents as the user sees them: zeros made arrays, float0 for what has no derivative."""
-    out = []
-    for ct, x in zip(cts, leaves):
-        aval = x.aval
-        if not is_differentiable(aval):
-            out.append(np.zeros(aval.shape, _FLOAT0))
-        else:
-            out.append(zeros(aval) if ct is None else ct)
-    return out
+def _finished(ct, aval):
+    """A cotangent as the user sees it: zeros made arrays, float0 for what has no derivative."""
+    if not is_differentiable(aval):
+        return np.zeros(aval.shape, _FLOAT0)
+    return zeros(aval) if ct is None else ct
 
 
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
@@ -313,9 +314,7 @@ class Pullback:
         cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
         cts += [None] * (len(self.program.outs) - len(cts))
         out = self.program.transpose(cts)
-        shown = [np.zeros(a.shape, _FLOAT0) if not is_differentiable(a) else zeros(a) if c is None else c
-                 for c, a in zip(out, self.in_avals)]
-        return self.in_tree.unflatten(shown)
+        return self.in_tree.unflatten([_finished(c, a) for c, a in zip(out, self.in_avals)])
 
     def __repr__(self) -> str:
         return f"<vjp function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
@@ -355,7 +354,6 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    program.in_avals = [tangent_aval(x.aval) for x in leaves] if len(program.in_avals) == len(leaves) else program.in_avals
     pull = Pullback(_spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
     out = flat.out_tree.unflatten(ys)
     return (out, pull, aux) if has_aux else (out, pull)

@@ -6,8 +6,7 @@ import operator
 import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
-from gradix._core import array as _arrays
-from gradix._core import dtypes
+from gradix._core import array as _arrays, dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 
@@ -35,8 +34,8 @@ def truth(self) -> bool:
     if host.size == 1:
         return bool(host.item() if host.ndim else host)
     if not host.size:
-        raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is "
-                         "not empty.")
+        raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array "
+                         "is not empty.")
     raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
                      f"Got an array of shape {host.shape}.")
 
@@ -60,8 +59,8 @@ def to_index(self) -> int:
     """The value of an integer array without axes, where Python wants an int."""
     host = _concrete(self, "__index__").host
     if host.ndim or self.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and dtype "
-                        f"{self.aval.dtype}.")
+        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
+                        f"dtype {self.aval.dtype}.")
     return int(host)
 
 
@@ -132,8 +131,8 @@ def formatted(self, spec: str) -> str:
     if not host.ndim:
         return format(host[()] if spec or host.dtype.kind != "V" else str(host), spec)
     if spec:
-        raise TypeError(f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply to "
-                        "arrays without axes. Print with gradix.numpy.printoptions, or format the elements.")
+        raise TypeError(f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply "
+                        "to arrays without axes. Print with gradix.numpy.printoptions, or format the elements.")
     return str(host)
 
 

@@ -285,8 +285,7 @@ def abs(x):
         >>> lax.abs(-2.0)
         Array(2., dtype=float32, weak_type=True)
     """
-    x, = operands("abs", x)
-    return x if x.aval.dtype.kind == "u" else bind(abs_p, (x,), {})
+    return bind(abs_p, operands("abs", x), {})
 
 
 def square(x):

@@ -68,9 +68,11 @@ class Clamp(Primitive):
         return bind(self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}), axis
 
     def lower(self, em, out, low, x, high):
-        if out.dtype.kind != "c":
+        if out.dtype.kind not in "cb":
             return em.op("clamp", out, low, x, high)
         low, high = spread(em, out.shape, (low, high))
+        if out.dtype.kind == "b":
+            return em.op("minimum", out, em.op("maximum", out, x, low), high)
         part = make_aval(out.shape, dtypes.real_dtype(out.dtype))
         x = em.select(em.compare(em.op("real", part, low), em.op("real", part, x), "GE"), low, x)
         return em.select(em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high)

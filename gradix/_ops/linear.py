@@ -4,11 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, FLOAT, NUMERIC, real_dtype, to_complex_dtype
+from gradix._core.dtypes import COMPLEX, NUMERIC, real_dtype, to_complex_dtype
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
+
+WIDE_FLOAT = frozenset([np.dtype("float32"), np.dtype("float64")])     # those with a complex type of their own
 
 # Adjoints hold for the real pairing Re(ct·t): it makes grad of |z|² equal 2·z̄.
 
@@ -49,10 +51,10 @@ real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct
 imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(scalar_like(ct, 0), neg(ct)),
                       out=real_dtype)
 complex_p = Elementwise("complex", _host_complex, lambda t, x, y: complex(t, scalar_like(t, 0)),
-                        lambda t, x, y: complex(scalar_like(t, 0), t), hlo="complex", dtypes=FLOAT,
+                        lambda t, x, y: complex(scalar_like(t, 0), t), hlo="complex", dtypes=WIDE_FLOAT,
                         out=to_complex_dtype, transpose=_complex_back)
 conj_p = _Conj("conj", lambda x, input_dtype: np.conj(x).astype(np.result_type(x.dtype, np.complex64), copy=False),
-               hlo="", dtypes=FLOAT | COMPLEX)
+               hlo="", dtypes=WIDE_FLOAT | COMPLEX)
 
 
 def neg(x):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
@@ -54,9 +54,7 @@ class _Pow(Elementwise):
 
     def check_dtypes(self, avals):
         x, y = avals
-        if y.dtype in INTEGER and x.dtype in NUMERIC:
-            return
-        super().check_dtypes(avals)
+        super().check_dtypes(avals[:1] if y.dtype in INTEGER and x.dtype in INEXACT else avals)
 
 
 def _one_minus(y):

@@ -234,7 +234,7 @@ def test_vmap_is_the_loop(spec):
         choices = [(None, *range(a.ndim + 1)) if c else (None,) for a, c in zip(seeds[0], can)]
         cases = [c for c in product(*choices) if any(a is not None for a in c)]
         for axes in cases[:: max(1, len(cases) // 12)]:
-            args = [a if axis is None else jnp.stack([a, b], axis)
+            args = [a if axis is None else jnp.asarray(np.stack([np.asarray(a), np.asarray(b)], axis))
                     for a, b, axis in zip(*seeds, axes)]
             got = gradix.vmap(lambda *xs, s=sample: outputs(spec, s, xs), in_axes=axes)(*args)
             singles = [outputs(spec, sample, [a if axis is None else seeds[k][i] for i, (a, axis) in
