@@ -20,7 +20,8 @@ ALLOWED = {
     "_ops": _CORE,
     "_runtime": _CORE | {"_stablehlo"},
     "_transforms": _CORE | {"_ops.basis"},
-    "_control": _CORE | {"_ops.basis", "_transforms"},
+    # A branch chosen per example is a selection: cond's batch rule needs the three besides basis.
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.identity", "_ops.select", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},

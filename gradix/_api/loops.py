@@ -52,7 +52,7 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
         >>> from gradix import lax
         >>> import numpy as np
         >>> lax.scan(lambda total, x: (total + x, total), 0, np.arange(4))
-        (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+        (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     if not callable(f):
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")

@@ -78,10 +78,15 @@ from gradix._control.custom_jvp import custom_jvp_call_p
 from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
 from gradix._control.linear_solve import linear_solve_p
 from gradix._control.remat import remat_p
+from gradix._control.reduce import reduce_p
 from gradix._control.scan import scan_p
 from gradix._control.while_loop import while_p
+from gradix._api.associative import associative_scan
 from gradix._api.collectives import (
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
     psum_scatter, pswapaxes,
 )
+from gradix._api.control import cond, switch
 from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
+from gradix._api.loops import fori_loop, map, scan, while_loop
+from gradix._api.reduce import reduce
