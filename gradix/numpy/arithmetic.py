@@ -1,17 +1,23 @@
 """Arithmetic of arrays: sums, products, quotients, remainders, powers, extremes."""
 from __future__ import annotations
 
-from operator import index as as_int
-
 import numpy as np
 
 from gradix import lax
 from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import state
 from gradix.numpy.promotion import (
-    as_operand, convert, inexact_operand, inexact_operands, number, numeric_operand, numeric_operands, operands,
+    as_operand,
+    inexact_operand,
+    inexact_operands,
+    like,
+    number,
+    numeric_operand,
+    numeric_operands,
+    operands,
 )
 from gradix.numpy.selection import where
 
@@ -189,9 +195,9 @@ def floor_divide(x1, x2, /):
         return lax.div(x, y)
     if dtype in dtypes.INTEGER:
         q = lax.div(x, y)
-        uneven = lax.ne(lax.rem(x, y), number(0, dtype))
+        uneven = lax.ne(lax.rem(x, y), like(x, 0))
         down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
-        return where(down, lax.sub(q, number(1, dtype)), q)
+        return where(down, lax.sub(q, like(q, 1)), q)
     if dtype in COMPLEX:
         raise TypeError(f"floor_divide does not support complex-valued inputs, got {dtype}.")
     return _float_divmod(x, y)[0]
@@ -207,9 +213,9 @@ def remainder(x1, x2, /):
     """
     x, y = numeric_operands("remainder", x1, x2)
     dtype = x.aval.dtype
-    zero = number(0, dtype)
+    zero = like(x, 0)
     if dtype in dtypes.INTEGER:
-        y = where(lax.eq(y, zero), number(1, dtype), y)
+        y = where(lax.eq(y, zero), like(y, 1), y)
     r = lax.rem(x, y)
     away = lax.bitwise_and(lax.ne(lax.lt(r, zero), lax.lt(y, zero)), lax.ne(r, zero))
     return where(away, lax.add(r, y), r)
@@ -237,7 +243,7 @@ def fmod(x1, x2, /):
     x, y = numeric_operands("fmod", x1, x2)
     dtype = x.aval.dtype
     if dtype in dtypes.INTEGER:
-        y = where(lax.eq(y, number(0, dtype)), number(1, dtype), y)
+        y = where(lax.eq(y, like(y, 0)), like(y, 1), y)
     return lax.rem(x, y)
 
 
@@ -258,13 +264,12 @@ def divmod(x1, x2, /):
 
 
 def _float_divmod(x, y):
-    dtype = x.aval.dtype
-    zero = number(0, dtype)
+    zero = like(x, 0)
     r = lax.rem(x, y)
     q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
     down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.sign(y), lax.sign(r)))
     r = where(down, lax.add(r, y), r)
-    return lax.round(where(down, lax.sub(q, number(1, dtype)), q)), r
+    return lax.round(where(down, lax.sub(q, like(q, 1)), q)), r
 
 
 # -- powers --------------------------------------------------------------------------------------------------------
@@ -299,6 +304,8 @@ def _power(x, y):
 def _power_of_array(x1, x2):
     x, y = operands("power", x1, x2)
     if x.aval.dtype not in INEXACT:
+        if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
+            return lax.integer_pow(numeric_operand("power", x), int(x2.host))
         return _integer_power(*numeric_operands("power", x, y))
     if x2.aval.dtype in dtypes.INTEGER and not isinstance(x1, int):
         exponent = x2 if x2.aval.ndim == y.aval.ndim else lax.broadcast_in_dim(
@@ -309,8 +316,7 @@ def _power_of_array(x1, x2):
 
 def _integer_power(x, y):
     """`xʸ` of integers by squaring, over the bits of `y` that matter before the result overflows."""
-    dtype = x.aval.dtype
-    zero, one = number(0, dtype), number(1, dtype)
+    zero, one = like(x, 0), like(x, 1)
     out = where(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
     for bit in range(6):
         if bit:
@@ -414,12 +420,12 @@ def gcd(x1, x2):
     """
     x, y = _whole("gcd", x1, x2)
     x, y = absolute(x), absolute(y)
-    zero = number(0, x.aval.dtype)
+    zero = like(x, 0)
 
     def step(pair):
         a, b = pair
         going = lax.ne(b, zero)
-        return where(going, b, a), where(going, lax.rem(a, where(going, b, number(1, b.aval.dtype))), b)
+        return where(going, b, a), where(going, lax.rem(a, where(going, b, like(b, 1))), b)
 
     def unfinished(pair):
         left = lax.ne(pair[1], zero)
@@ -444,9 +450,9 @@ def lcm(x1, x2):
     x, y = _whole("lcm", x1, x2)
     x, y = absolute(x), absolute(y)
     divisor = gcd(x, y)
-    zero = number(0, divisor.aval.dtype)
+    zero = like(divisor, 0)
     none = lax.eq(divisor, zero)
-    return where(none, zero, lax.mul(x, lax.div(y, where(none, number(1, zero.aval.dtype), divisor))))
+    return where(none, zero, lax.mul(x, lax.div(y, where(none, like(divisor, 1), divisor))))
 
 
 def _whole(name: str, x1, x2):

@@ -13,7 +13,14 @@ from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_div
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.conversion import asarray
 from gradix.numpy.promotion import (
-    as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes, promote_dtypes_inexact,
+    as_operand,
+    broadcast_to,
+    convert,
+    inexact_operand,
+    like,
+    number,
+    promote_dtypes,
+    promote_dtypes_inexact,
 )
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
@@ -105,12 +112,12 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None):
     x, *spaces = promote_dtypes_inexact("gradient", f, *varargs)
     axes = axes_of(axis, x.aval.ndim)
     if len(spaces) not in (0, 1, len(axes)):
-        raise TypeError(f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all axes, "
-                        f"or one for each of the {len(axes)}.")
-    if any([x.aval.shape[i] < 2 for i in axes]):
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required; "
-                         f"got shape {x.aval.shape}.")
-    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [number(1, x.aval.dtype, x.aval.weak_type)] * len(axes)
+        raise TypeError(f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all "
+                        f"axes, or one for each of the {len(axes)}.")
+    if any(x.aval.shape[i] < 2 for i in axes):
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
+                         f"required; got shape {x.aval.shape}.")
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [like(x, 1)] * len(axes)
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
@@ -118,14 +125,14 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None):
 def _gradient(x, h, axis: int):
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
     if h.aval.ndim == 0:
-        two = number(2, x.aval.dtype)
+        two = like(x, 2)
         inner = true_divide(true_divide(subtract(part(2, None), part(0, -2)), two), h)
         first = true_divide(subtract(part(1, 2), part(0, 1)), h)
         last = true_divide(subtract(part(-1, None), part(-2, -1)), h)
     else:
         if h.aval.ndim != 1 or h.aval.shape[0] != x.aval.shape[axis]:
-            raise ValueError(f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis of "
-                             f"size {x.aval.shape[axis]}.")
+            raise ValueError(f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis "
+                             f"of size {x.aval.shape[axis]}.")
         steps = diff(h)
         steps = lax.reshape(steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)]))
         low, high = (lax.slice_in_dim(steps, *ends, axis=axis) for ends in ((0, -1), (1, None)))
@@ -167,7 +174,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
             shape[axis] = step.aval.shape[0]
             step = lax.reshape(step, tuple(shape))
     pairs = add(lax.slice_in_dim(y, 1, None, axis=axis), lax.slice_in_dim(y, 0, -1, axis=axis))
-    return multiply(number(0.5, y.aval.dtype), sum(multiply(step, pairs), axis))
+    return multiply(like(y, 0.5), sum(multiply(step, pairs), axis))
 
 
 def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
@@ -196,9 +203,9 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
     limit = half if discont is None else convert(as_operand("unwrap", discont), dtype)
     wrapped = subtract(remainder(add(steps, half), period), half)
     at_low = lax.bitwise_and(lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))),
-                             lax.gt(steps, number(0, dtype)))
+                             lax.gt(steps, like(steps, 0)))
     wrapped = where(at_low, half, wrapped)
-    change = where(lax.lt(lax.abs(steps), limit), number(0, dtype), subtract(wrapped, steps))
+    change = where(lax.lt(lax.abs(steps), limit), like(steps, 0), subtract(wrapped, steps))
     axis = axis_of(axis, p.aval.ndim)
     total = lax.cumsum(change, axis=axis)
     rest = add(lax.slice_in_dim(p, 1, None, axis=axis), total)
@@ -208,7 +215,7 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
 
 def _halved(period):
     dtype = period.aval.dtype
-    return lax.div(period, number(2, dtype)) if dtype in INTEGER or dtype in INEXACT else period
+    return lax.div(period, like(period, 2)) if dtype in INTEGER or dtype in INEXACT else period
 
 
 # -- interpolation -------------------------------------------------------------------------------------------------
@@ -269,14 +276,14 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     width, rise = lax.sub(xp[place], x0), lax.sub(fp[place], f0)
     # Two points may share a coordinate: then there is no slope.
     level = lax.le(lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype))
-    safe = where(level, number(1, width.aval.dtype), width)
+    safe = where(level, like(width, 1), width)
     out = where(level, f0, add(f0, multiply(true_divide(lax.sub(x, x0), safe), rise)))
     if periodic:
         return out
-    if left != "extrapolate" or not isinstance(left, str):
-        out = where(lax.lt(x, xp[0]), fp[0] if left is None else convert(as_operand("interp", left), out.aval.dtype), out)
-    if right != "extrapolate" or not isinstance(right, str):
-        out = where(lax.gt(x, xp[-1]), fp[-1] if right is None else convert(as_operand("interp", right), out.aval.dtype), out)
+    for outside, value, end in ((lax.lt(x, xp[0]), left, fp[0]), (lax.gt(x, xp[-1]), right, fp[-1])):
+        if not isinstance(value, str):
+            value = end if value is None else convert(as_operand("interp", value), out.aval.dtype)
+            out = where(outside, value, out)
     return out
 
 

@@ -9,7 +9,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, wrap_host
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, SUPPORTED
+from gradix._core.dtypes import BOOL, COMPLEX, SUPPORTED
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix.numpy.placement import place
@@ -45,7 +45,7 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     if args:
         raise TypeError(f"array takes object and dtype as positional arguments, got {2 + len(args)}.")
     if order is not None and order != "K":
-        raise NotImplementedError(f"array: only order='K' is supported, got order={order!r}: memory layout belongs to XLA.")
+        raise NotImplementedError(f"array: only order='K' is supported, got order={order!r}: XLA chooses layouts.")
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
     x = _converted(object, dtype)
@@ -126,7 +126,7 @@ def _from_number(x, dtype) -> Array:
 
 
 def _cast(x, dtype) -> Array:
-    if x.aval.dtype in COMPLEX and dtype not in COMPLEX and dtype != bool:
+    if x.aval.dtype in COMPLEX and dtype not in COMPLEX and dtype not in BOOL:
         warnings.warn("Casting complex values to real discards the imaginary part; take jnp.real(x) to say so.",
                       np.exceptions.ComplexWarning, stacklevel=4)
     return convert(x, dtype)
@@ -140,7 +140,7 @@ def _from_numpy(x, dtype) -> Array:
             return _from_numpy(x.astype(x.dtype.newbyteorder("=")), dtype)
         raise _no_array(x, x.dtype)
     want = dtypes.canonicalize_dtype(x.dtype) if dtype is None else dtype
-    if x.dtype in COMPLEX and want not in COMPLEX and want != bool:
+    if x.dtype in COMPLEX and want not in COMPLEX and want not in BOOL:
         return _cast(wrap_host(np.array(x)), want)
     with np.errstate(all="ignore"):
         return wrap_host(np.array(x, dtype=want, order="C", subok=False))
@@ -213,8 +213,8 @@ def _stacked(x, dtype) -> Array:
     parts = [convert(p, p.aval.dtype) for p in parts]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
-        raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape: its "
-                         f"parts have shapes {sorted(shapes)}.")
+        raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape: "
+                         f"its parts have shapes {sorted(shapes)}.")
     rows = [lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts]
     return lax.concatenate(rows, 0)
 
@@ -254,12 +254,12 @@ def astype(x, dtype, /, *, copy: bool = False, device=None):
     dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=3)
     own = x.aval.dtype
     if own in COMPLEX and dtype not in COMPLEX and dtype in SUPPORTED:
-        if dtype == bool:
+        if dtype in BOOL:
             return lax.ne(x, number(0, own))
-        warnings.warn("Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to take "
-                      "the part you mean.", DeprecationWarning, stacklevel=2)
+        warnings.warn("Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to "
+                      "take the part you mean.", DeprecationWarning, stacklevel=2)
     if dtypes.is_extended(own) != dtypes.is_extended(dtype):
-        raise ValueError(f"astype cannot convert {own} to {dtype}: use random.key_data and random.wrap_key_data for keys.")
+        raise ValueError(f"astype cannot convert {own} to {dtype}: use random.key_data, random.wrap_key_data.")
     out = convert(x, dtype)
     return out if device is None else place(out, device, None)
 
@@ -323,11 +323,11 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
 
 def fromfile(*args, **kwargs):
     """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`."""
-    raise NotImplementedError("jnp.fromfile() is not implemented: reading a file while a program is traced would happen "
-                              "once, not at each call. Use jnp.asarray(np.fromfile(...)) outside of traced functions.")
+    raise NotImplementedError("jnp.fromfile() is not implemented: reading a file while a program is traced would "
+                              "happen once, not at each call. Use jnp.asarray(np.fromfile(...)) before tracing.")
 
 
 def fromiter(*args, **kwargs):
     """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`."""
-    raise NotImplementedError("jnp.fromiter() is not implemented: consuming an iterator while a program is traced would "
-                              "happen once, not at each call. Use jnp.asarray(np.fromiter(...)) outside of traced functions.")
+    raise NotImplementedError("jnp.fromiter() is not implemented: consuming an iterator while a program is traced "
+                              "would happen once, not at each call. Use jnp.asarray(np.fromiter(...)) before.")

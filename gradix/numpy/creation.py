@@ -14,7 +14,6 @@ from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
 
-
 # -- filled arrays -------------------------------------------------------------------------------------------------
 
 def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
@@ -277,7 +276,7 @@ def indices(dimensions, dtype=None, sparse: bool = False):
     shape = tuple([as_int(n) for n in dimensions])
     n = len(shape)
     if sparse:
-        return tuple([lax.broadcast_in_dim(lax.iota(dtype, size), tuple([size if j == i else 1 for j in range(n)]), (i,))
-                      for i, size in enumerate(shape)])
+        shapes = [tuple([size if j == i else 1 for j in range(n)]) for i, size in enumerate(shape)]
+        return tuple([lax.broadcast_in_dim(lax.iota(dtype, shape[i]), s, (i,)) for i, s in enumerate(shapes)])
     grids = [lax.broadcasted_iota(dtype, (1, *shape), i + 1) for i in range(n)]
     return lax.concatenate(grids, 0) if grids else lax.full((0,), number(0, dtype))

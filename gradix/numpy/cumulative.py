@@ -19,11 +19,11 @@ def _running(name: str, op, a, axis, dtype, out, fill=None, promote: bool = Fals
     axis = axis_of(axis, x.aval.ndim)
     if dtype is not None:
         own = dtypes.requested_dtype(dtype, name, stacklevel=4)
-    elif own == bool or (promote and own in dtypes.INTEGER):
+    elif own in dtypes.BOOL or (promote and own in dtypes.INTEGER):
         own = _widened(own) if promote else dtypes.python_scalar_dtype(int)
-    if own == bool:
+    if own in dtypes.BOOL:
         return convert(op(convert(x, dtypes.python_scalar_dtype(int)), axis=axis), own)
-    return op(convert(x, own, x.aval.weak_type and dtype is None), axis=axis)
+    return op(convert(x, own), axis=axis)
 
 
 def _widened(dtype):
@@ -31,7 +31,7 @@ def _widened(dtype):
     default = dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
         default = dtypes.canonicalize_dtype("uint64")
-    return default if dtype == bool or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
+    return default if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
 
 
 def cumsum(a, axis: int | None = None, dtype=None, out=None):
@@ -149,11 +149,11 @@ def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initia
 def _cumulative(name: str, op, first, x, axis, dtype, include_initial):
     x = as_operand(name, x)
     if not x.aval.ndim:
-        raise ValueError(f"The input must be non-scalar to take a cumulative sum or product, got a scalar in jnp.{name}.")
+        raise ValueError(f"The input must be non-scalar to take a cumulative sum, got a scalar in jnp.{name}.")
     if axis is None:
         if x.aval.ndim > 1:
-            raise ValueError(f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. The "
-                             f"axis argument of jnp.{name} is only optional for one-dimensional arrays.")
+            raise ValueError(f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. "
+                             f"The axis argument of jnp.{name} is only optional for one-dimensional arrays.")
         axis = 0
     axis = axis_of(axis, x.aval.ndim)
     y = _running(name, op, x, axis, dtype, None, promote=True)

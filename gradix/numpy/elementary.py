@@ -6,7 +6,7 @@ import math
 from gradix import lax
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, number
+from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like
 from gradix.numpy.selection import where
 
 
@@ -48,7 +48,7 @@ sinh = _function("sinh", lax.sinh, "The hyperbolic sine.", _value("jnp.sinh(0.0)
 cosh = _function("cosh", lax.cosh, "The hyperbolic cosine.", _value("jnp.cosh(0.0)", "1."))
 tanh = _function("tanh", lax.tanh, "The hyperbolic tangent.", _value("jnp.tanh(0.0)", "0."))
 arcsinh = _function("arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0."))
-arctanh = _function("arctanh", lax.atanh, "The inverse of `tanh`; outside [-1, 1] NaN.", _value("jnp.arctanh(0.0)", "0."))
+arctanh = _function("arctanh", lax.atanh, "The inverse of `tanh`; NaN beyond ±1.", _value("jnp.arctanh(0.0)", "0."))
 
 
 def arccosh(x, /):
@@ -62,7 +62,7 @@ def arccosh(x, /):
     y = lax.acosh(inexact_operand("arccosh", x))
     if y.aval.dtype not in COMPLEX:
         return y
-    left = lax.lt(lax.real(y), number(0.0, lax.real(y).aval.dtype))
+    left = lax.lt(lax.real(y), like(lax.real(y), 0.0))
     return where(left, lax.neg(y), y)                       # the branch with a real part that is not negative
 
 
@@ -97,10 +97,10 @@ def hypot(x1, x2, /):
     x, y = inexact_operands("hypot", x1, x2)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, "
-                         "such as by using abs(x)")
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
+                         "first, such as by using abs(x)")
     x, y = lax.abs(x), lax.abs(y)
-    zero, one, inf = (number(v, dtype) for v in (0.0, 1.0, math.inf))
+    zero, one, inf = (like(x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
     large, small = lax.max(x, y), lax.min(x, y)
     none = lax.eq(large, zero)
@@ -127,7 +127,7 @@ def log2(x, /):
         >>> jnp.log2(8.0)
         Array(3., dtype=float32, weak_type=True)
     """
-    return _scaled_log(inexact_operand("log2", x), lambda y: lax.div(y, lax.log(number(2.0, y.aval.dtype))))
+    return _scaled_log(inexact_operand("log2", x), lambda y: lax.div(y, lax.log(like(y, 2.0))))
 
 
 def log10(x, /):
@@ -138,7 +138,7 @@ def log10(x, /):
         >>> jnp.log10(100.0)
         Array(2., dtype=float32, weak_type=True)
     """
-    return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, number(1 / math.log(10), y.aval.dtype)))
+    return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
 
 
 def logaddexp(x1, x2):
@@ -170,25 +170,24 @@ def _log_of_sum(x, y, power, per_log: float):
     dtype = x.aval.dtype
     top = lax.max(x, y)
     if dtype in COMPLEX:
-        low = lax.sub(lax.add(x, y), lax.mul(top, number(2, dtype)))
-        out = lax.add(top, lax.mul(number(per_log, dtype), lax.log1p(power(low))))
+        low = lax.sub(lax.add(x, y), lax.mul(top, like(x, 2)))
+        out = lax.add(top, lax.mul(like(x, per_log), lax.log1p(power(low))))
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)
     level = lax.ne(gap, gap)                                # both infinite with one sign, or NaN
-    gap = where(level, number(0.0, dtype), gap)             # keeps the derivative of the other branch finite
+    gap = where(level, like(x, 0.0), gap)                   # keeps the derivative of the other branch finite
     part = lax.log1p(power(lax.neg(lax.abs(gap))))
     if per_log != 1.0:
-        part = lax.mul(number(per_log, dtype), part)
-    return where(level, lax.add(x, y), lax.add(top, part))
+        part = lax.mul(like(x, per_log), part)
+    return where(level, top, lax.add(top, part))
 
 
 def _wrapped(angle, half: float):
     """An angle brought to [-half, half)."""
-    dtype = angle.aval.dtype
-    whole = number(2 * half, dtype)
-    turned = lax.rem(lax.add(angle, number(half, dtype)), whole)
-    turned = where(lax.lt(turned, number(0.0, dtype)), lax.add(turned, whole), turned)
-    return lax.sub(turned, number(half, dtype))
+    whole = like(angle, 2 * half)
+    turned = lax.rem(lax.add(angle, like(angle, half)), whole)
+    turned = where(lax.lt(turned, like(angle, 0.0)), lax.add(turned, whole), turned)
+    return lax.sub(turned, like(angle, half))
 
 
 # -- angles and the cardinal sine ----------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def deg2rad(x, /):
         Array(0., dtype=float32, weak_type=True)
     """
     x = inexact_operand("deg2rad", x)
-    return lax.mul(x, number(math.pi / 180, x.aval.dtype))
+    return lax.mul(x, like(x, math.pi / 180))
 
 
 def rad2deg(x, /):
@@ -214,7 +213,7 @@ def rad2deg(x, /):
         Array(180., dtype=float32, weak_type=True)
     """
     x = inexact_operand("rad2deg", x)
-    return lax.mul(x, number(180 / math.pi, x.aval.dtype))
+    return lax.mul(x, like(x, 180 / math.pi))
 
 
 def radians(x, /):
@@ -248,11 +247,10 @@ def sinc(x, /):
         Array(1., dtype=float32, weak_type=True)
     """
     x = inexact_operand("sinc", x)
-    dtype = x.aval.dtype
-    zero = lax.eq(x, number(0, dtype))
-    angle = lax.mul(number(math.pi, dtype), x)
-    safe = where(zero, number(1, dtype), angle)
-    near = where(zero, angle, number(0, dtype))             # elsewhere the powers of the series would overflow
+    zero = lax.eq(x, like(x, 0))
+    angle = lax.mul(like(x, math.pi), x)
+    safe = where(zero, like(x, 1), angle)
+    near = where(zero, angle, like(x, 0))             # elsewhere the powers of the series would overflow
     return where(zero, _sinc_near_zero(near), lax.div(lax.sin(safe), safe))
 
 
@@ -260,9 +258,9 @@ def _sinc_near_zero(x):
     """The Maclaurin series of sin(x)/x, so that derivatives up to the tenth are right at zero."""
     dtype = x.aval.dtype
     s = lax.square(x)
-    out = number(-1 / math.factorial(11), dtype)
+    out = like(x, -1 / math.factorial(11))
     for k in (9, 7, 5, 3, 1):
-        out = lax.add(lax.mul(out, s), number((-1) ** (k // 2) / math.factorial(k), dtype))
+        out = lax.add(lax.mul(out, s), like(x, (-1) ** (k // 2) / math.factorial(k)))
     return convert(out, dtype, x.aval.weak_type)
 
 

@@ -11,7 +11,12 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import (
-    as_operand, convert, inexact_operand, inexact_operands, number,
+    as_operand,
+    convert,
+    inexact_operand,
+    inexact_operands,
+    like,
+    number,
 )
 from gradix.numpy.selection import where
 
@@ -93,9 +98,9 @@ def spacing(x, /):
     dtype = x.aval.dtype
     if dtype in COMPLEX:
         raise ValueError(f"jnp.spacing is not defined for complex inputs, got {dtype}.")
-    step = lax.sub(lax.nextafter(x, copysign(number(math.inf, dtype), x)), x)
-    least = number(float(dtypes.finfo(dtype).smallest_subnormal), dtype)
-    return where(lax.eq(step, number(0.0, dtype)), copysign(least, x), step)
+    step = lax.sub(lax.nextafter(x, copysign(like(x, math.inf), x)), x)
+    least = like(x, float(dtypes.finfo(dtype).smallest_subnormal))
+    return where(lax.eq(step, like(x, 0.0)), copysign(least, x), step)
 
 
 # -- exponents -----------------------------------------------------------------------------------------------------
@@ -113,8 +118,8 @@ def ldexp(x1, x2, /):
     """
     x, e = as_operand("ldexp", x1), as_operand("ldexp", x2, 1)
     if x.aval.dtype in COMPLEX or e.aval.dtype in INEXACT:
-        raise ValueError(f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers and "
-                         "integer exponents. For other exponents write x1 * 2.0 ** x2.")
+        raise ValueError(f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers "
+                         "and integer exponents. For other exponents write x1 * 2.0 ** x2.")
     x = inexact_operand("ldexp", x)
     dtype = x.aval.dtype
     info = dtypes.finfo(dtype)
@@ -127,7 +132,7 @@ def ldexp(x1, x2, /):
     largest = number(int(info.maxexp) - 1, rest.aval.dtype)
     for _ in range(5):                                  # 2ᵉ itself may overflow, so it is applied in parts
         part = lax.clamp(lax.neg(largest), rest, largest)
-        part = where(lax.lt(part, number(0, part.aval.dtype)), lax.max(part, number(int(info.minexp), part.aval.dtype)), part)
+        part = lax.max(part, number(int(info.minexp), part.aval.dtype))
         x, rest = lax.mul(x, _power_of_two(part, dtype)), lax.sub(rest, part)
     return x
 
@@ -163,14 +168,14 @@ def frexp(x, /):
         raise TypeError(f"frexp does not support complex-valued inputs, got {dtype}.")
     info = dtypes.finfo(dtype)
     word, mantissa = np.dtype(f"int{dtype.itemsize * 8}"), int(info.nmant)
-    small = lax.lt(lax.abs(x), number(float(info.smallest_normal), dtype))
-    scaled = where(small, lax.mul(x, number(2.0 ** mantissa, dtype)), x)
+    small = lax.lt(lax.abs(x), like(x, float(info.smallest_normal)))
+    scaled = where(small, lax.mul(x, like(x, 2.0 ** mantissa)), x)
     bits = _bits(lax.stop_gradient(scaled))
     mask = 2 * int(info.maxexp) - 1                     # all ones in the exponent's field
     field = lax.bitwise_and(lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word))
     exponent = lax.sub(field, number(int(info.maxexp) - 2, word))
     exponent = lax.add(exponent, where(small, number(-mantissa, word), number(0, word)))
-    plain = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, number(0.0, dtype)))
+    plain = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, like(x, 0.0)))
     exponent = lax.convert_element_type(where(plain, number(0, word), exponent), _INT32)
     return where(plain, x, ldexp(x, lax.neg(lax.stop_gradient(exponent)))), exponent
 
@@ -185,7 +190,7 @@ def modf(x, /, out=None):
     """
     no_out("modf", out)
     x = inexact_operand("modf", x)
-    positive = lax.ge(x, number(0.0, x.aval.dtype))
+    positive = lax.ge(x, like(x, 0.0))
     whole = where(positive, lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
@@ -227,7 +232,7 @@ def trunc(x):
     x = as_operand("trunc", x)
     if x.aval.dtype not in INEXACT:
         return x
-    return where(lax.lt(x, number(0.0, x.aval.dtype)), lax.ceil(x), lax.floor(x))
+    return where(lax.lt(x, like(x, 0.0)), lax.ceil(x), lax.floor(x))
 
 
 def rint(x, /):
@@ -282,7 +287,7 @@ def _round(x, decimals: int):
     dtype, weak = x.aval.dtype, x.aval.weak_type
     if dtype.itemsize < 4:                              # 10ⁿ and the scaled numbers overflow half precision early
         x = convert(x, np.dtype("float32"))
-    factor = number(10.0 ** decimals, x.aval.dtype)
+    factor = like(x, 10.0 ** decimals)
     return convert(lax.div(lax.round(lax.mul(x, factor), even), factor), dtype, weak)
 
 
@@ -360,7 +365,7 @@ def angle(z, deg: bool = False):
     """
     z = as_operand("angle", z)
     out = lax.atan2(*inexact_operands("angle", imag(z), real(z)))
-    return lax.mul(out, number(180 / math.pi, out.aval.dtype)) if deg else out
+    return lax.mul(out, like(out, 180 / math.pi)) if deg else out
 
 
 # -- steps and replacements ----------------------------------------------------------------------------------------
@@ -377,7 +382,7 @@ def heaviside(x1, x2, /):
         Array([0. , 0.5, 1. ], dtype=float32)
     """
     x, y = inexact_operands("heaviside", x1, x2)
-    zero, one = number(0.0, x.aval.dtype), number(1.0, x.aval.dtype)
+    zero, one = like(x, 0.0), like(x, 1.0)
     return where(lax.lt(x, zero), zero, where(lax.gt(x, zero), one, where(lax.ne(x, x), x, y)))
 
 
@@ -404,8 +409,8 @@ def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None):
     if dtype in COMPLEX:
         return lax.complex(*(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag)))
     info = dtypes.finfo(dtype)
-    cases = ((lax.ne(x, x), nan), (lax.eq(x, number(math.inf, dtype)), float(info.max) if posinf is None else posinf),
-             (lax.eq(x, number(-math.inf, dtype)), float(info.min) if neginf is None else neginf))
+    cases = ((lax.ne(x, x), nan), (lax.eq(x, like(x, math.inf)), float(info.max) if posinf is None else posinf),
+             (lax.eq(x, like(x, -math.inf)), float(info.min) if neginf is None else neginf))
     for case, value in cases:
-        x = where(case, convert(as_operand("nan_to_num", value), dtype), x)
+        x = where(case, convert(as_operand("nan_to_num", value), dtype, x.aval.weak_type), x)
     return x

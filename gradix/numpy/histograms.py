@@ -44,8 +44,8 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
         raise ValueError(f"only 1-dimensional input supported in bincount, got shape {x.aval.shape}.")
     if length is None:
         if isinstance(x, Tracer):
-            raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid this "
-                                             "error, pass a static `length` argument.")
+            raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
+                                             "this error, pass a static `length` argument.")
         least = int(np.asarray(x).max()) + 1 if x.aval.size else 0
         length = least if least > as_int(minlength) else as_int(minlength)
     if weights is None:
@@ -54,7 +54,8 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     else:
         one = as_operand("bincount", weights, 1)
         if one.aval.shape != x.aval.shape:
-            raise ValueError(f"shape of weights must match shape of x in bincount, got {one.aval.shape} and {x.aval.shape}.")
+            raise ValueError("shape of weights must match shape of x in bincount, got "
+                             f"{one.aval.shape} and {x.aval.shape}.")
         counts = lax.full((as_int(length),), number(0, one.aval.dtype))
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
@@ -103,8 +104,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """
     del weights
     if isinstance(bins, str):
-        raise NotImplementedError(f"string values for `bins` not implemented, got {bins!r}: the number of bins would depend "
-                                  "on the values. Compute it first, e.g. with np.histogram_bin_edges.")
+        raise NotImplementedError(f"string values for `bins` not implemented, got {bins!r}: the number of bins would "
+                                  "depend on the values. Compute it first, e.g. with np.histogram_bin_edges.")
     x = inexact_operand("histogram_bin_edges", a)
     dtype = x.aval.dtype
     bins = asarray(bins)
@@ -230,7 +231,8 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
     if per_axis is None:
         raise ValueError(f"should be a bin for each dimension: got {len(bins)} for {d} axes.")
     columns = [lax.squeeze(c, (1,)) for c in lax.split(x, (1,) * d, axis=1)]
-    edges = [histogram_bin_edges(c, b, None if range is None else range[i]) for i, (c, b) in enumerate(zip(columns, per_axis))]
+    ranges = [None] * d if range is None else range
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, per_axis, ranges)]
     cells, counts = _cell_counts(columns, edges, n, weights)
     if density:
         counts = convert(counts, x.aval.dtype)

@@ -10,7 +10,14 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
 from gradix.numpy.promotion import (
-    as_operand, common_shape, convert, inexact_operands, number, numeric_operand, numeric_operands, operands,
+    as_operand,
+    common_shape,
+    convert,
+    inexact_operands,
+    number,
+    numeric_operand,
+    numeric_operands,
+    operands,
 )
 from gradix.numpy.selection import where
 
@@ -282,7 +289,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     if dtype in FLOAT:
         return lax.eq(x, number(infinity, dtype))
     if dtype in COMPLEX:
-        raise ValueError("isposinf/isneginf are not well defined for complex types; use them on jnp.real(x) or jnp.imag(x).")
+        raise ValueError("isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag.")
     return _constant(False, x.aval.shape)
 
 

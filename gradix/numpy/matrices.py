@@ -49,7 +49,7 @@ def _matrix_shape(name: str, rows, columns) -> tuple:
     shape = (rows, rows if columns is None else columns)
     for n in shape:
         if isinstance(n, (float, Tracer)) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
-            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape} in jnp.{name}.")
+            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type; {name} got {shape}.")
         if isinstance(n, int) and n < 0:
             raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}.")
     return shape
@@ -362,7 +362,8 @@ def _cosines(n, last, num, *weights):
     """A sum of cosines of whole multiples of the angle 2πn / last."""
     out = None
     for i, w in enumerate(weights):
-        part = num(w) if not i else lax.mul(num(w), lax.cos(lax.div(lax.mul(num(2 * math.pi * i), n), num(float(last)))))
+        angle = lax.div(lax.mul(num(2 * math.pi * i), n), num(float(last)))
+        part = lax.mul(num(w), lax.cos(angle)) if i else num(w)
         out = part if out is None else lax.add(out, part)
     return out
 

@@ -179,7 +179,7 @@ def _iter(self):
 
 def _contains(self, element) -> bool:
     if getattr(element, "ndim", 0):
-        raise ValueError(f"Array.__contains__: a single element can be looked for, got an array of shape {element.shape}. "
+        raise ValueError(f"Array.__contains__: only one element can be looked for, got shape {element.shape}. "
                          "Write (x == row).all(axis=-1).any().")
     return bool(reductions.any(self == element))
 

@@ -11,7 +11,13 @@ from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.matrices import diagonal
 from gradix.numpy.promotion import (
-    as_operand, broadcast_to, convert, inexact_operand, number, operands, promote_dtypes_inexact,
+    as_operand,
+    broadcast_to,
+    convert,
+    inexact_operand,
+    number,
+    operands,
+    promote_dtypes_inexact,
 )
 from gradix.numpy.reductions import initial_value, sum, where_mask
 from gradix.numpy.selection import clip, where as choose
@@ -69,7 +75,7 @@ def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool =
 
     Raises:
         ValueError: the shape of the weights does not fit.
-        TypeError: the shapes differ and no axis is given.
+        ValueError: the shapes differ and no axis is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -97,10 +103,10 @@ def _weights_like(x, w, axis, axes: tuple):
     if own == shape:
         return w
     if axis is None:
-        raise TypeError(f"Axis must be specified when shapes of a and weights differ: {shape} and {own}.")
+        raise ValueError(f"Axis must be specified when shapes of a and weights differ: {shape} and {own}.")
     if own != tuple([shape[i] for i in axes]):
-        raise ValueError(f"Shape of weights must be consistent with shape of a along specified axis: got weights of shape "
-                         f"{own} for an array of shape {shape} and axis={axis}.")
+        raise ValueError(f"Shape of weights must be consistent with shape of a along specified axis: got weights of "
+                         f"shape {own} for an array of shape {shape} and axis={axis}.")
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     return lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
 
@@ -159,8 +165,8 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     no_out(name, out)
     if correction is not None:
         if ddof:
-            raise ValueError(f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names of "
-                             "one number.")
+            raise ValueError(f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names "
+                             "of one number.")
         ddof = correction
     x = as_operand(name, a)
     work, result = variance_dtypes(name, x.aval.dtype, dtype)
@@ -178,7 +184,8 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     divisor = lax.sub(count, initial_value(name, ddof, real))
     value = lax.div(sum(square, axes, real, None, keepdims, None, where), divisor)
     value = convert(value, result)
-    return choose(lax.gt(divisor, number(0, real)), value, number(math.nan, result))
+    none = number(math.nan, result) if result in INEXACT else math.nan
+    return choose(lax.gt(divisor, number(0, real)), value, none)
 
 
 def variance_dtypes(name: str, own, dtype):
@@ -189,8 +196,8 @@ def variance_dtypes(name: str, own, dtype):
         return (_F32 if work in FLOAT and work.itemsize < 4 else work), result
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
-        raise ValueError(f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an "
-                         f"array of complex values, got dtype={dtype}. Leave dtype out: the result is real anyway.")
+        raise ValueError(f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of "
+                         f"an array of complex values, got dtype={dtype}. Leave dtype out: the result is real anyway.")
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
     return work, dtypes.real_dtype(result) if result in COMPLEX else result
 

@@ -9,7 +9,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
-from gradix.numpy import arithmetic, floating, logic
+from gradix.numpy import arithmetic, logic
 from gradix.numpy.promotion import BESIDE, number
 
 _numpy = lazy_module("gradix.numpy")
@@ -78,8 +78,8 @@ def _equality(name: str, op, function, symbol: str):
     def method(self, other):
         out = forward(self, other)
         if out is NotImplemented and isinstance(other, (list, tuple)):
-            raise TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare with "
-                            "gradix.numpy.array(...) of it.")
+            raise TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare "
+                            "with gradix.numpy.array(...) of it.")
         return out
 
     return _named(method, f"__{name}__", function.__doc__)

@@ -6,7 +6,8 @@ import numpy as np
 from gradix._core.array import ArrayImpl
 
 
-def array_repr(arr, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):
+def array_repr(arr, max_line_width: int | None = None, precision: int | None = None,
+               suppress_small: bool | None = None):
     """The array as `repr` prints it.
 
     Example:

@@ -40,6 +40,12 @@ def number(x, dtype, weak: bool = False) -> ArrayImpl:
     return found
 
 
+def like(x: Array, value) -> ArrayImpl:
+    """A Python number as a 0-d array of the dtype and weakness of `x`."""
+    aval = x.aval
+    return number(value, aval.dtype, aval.weak_type)
+
+
 def _host_number(x, dtype) -> np.ndarray:
     if isinstance(x, int) and dtype in dtypes.INTEGER:
         try:
@@ -68,7 +74,7 @@ def as_operand(name: str, x, position: int = 0) -> Array:
 def _not_an_array(name: str, x, position: int) -> str:
     text = f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
     if isinstance(x, (list, tuple)):
-        return text + " Lists are not converted silently, as that hides slow code: write gradix.numpy.array(...) around it."
+        return text + " Lists are not converted silently, as that is slow: write gradix.numpy.array(...) around it."
     if x is None:
         return text + " A function that returns nothing is the usual cause."
     return text + " Convert it with gradix.numpy.asarray(...)."

@@ -224,8 +224,8 @@ def _weights(name: str, weights, x, axis, axes: tuple):
     shape, own = x.aval.shape, w.aval.shape
     if own != shape:
         if axis is None or own != tuple([shape[i] for i in axes]):
-            raise ValueError(f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: give "
-                             "them the array's shape, or its shape along axis.")
+            raise ValueError(f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: "
+                             "give them the array's shape, or its shape along axis.")
         order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
     return convert(w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype))

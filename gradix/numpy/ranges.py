@@ -76,7 +76,7 @@ def _plain(value):
 def _arange(start, stop, step, dtype):
     if dtype is None:
         dtype = dtypes.result_type(*[v for v in (start, stop, step) if v is not None])
-    if dtype == bool:
+    if dtype in dtypes.BOOL:
         raise TypeError("arange does not make boolean arrays; name a dtype, such as int, or use jnp.array.")
     first, last, by = (_plain(v) for v in (start, stop, step))
     size = max(0, math.ceil((last - (first or 0)) / (1 if by is None else by)))

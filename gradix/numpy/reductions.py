@@ -106,7 +106,8 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
         if axis is None:
             return lax.reduce_sum(a, ALL[ndim])
         return lax.reduce_sum(a, axes_of(axis, ndim))
-    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where,
+                       promote_integers)
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
@@ -146,7 +147,7 @@ def _extreme(name: str, op, combine, a, axis, out, keepdims, initial, where):
         x = choose(where_mask(name, where, shape), x, _least(dtype, name == "max"))
         shape = x.aval.shape
     if initial is None and 0 in [shape[i] for i in axes]:
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity: shape {shape}, axes {axes}. "
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity: shape {shape}. "
                          "Give an initial value.")
     y = op(convert(x, dtype), axes)
     if initial is not None:

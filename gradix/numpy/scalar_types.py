@@ -126,7 +126,7 @@ def isdtype(dtype, kind) -> bool:
         True
     """
     if isinstance(kind, tuple):
-        return any([isdtype(dtype, k) for k in kind])
+        return any(isdtype(dtype, k) for k in kind)
     own = dtypes.as_dtype(dtype)
     if isinstance(kind, str) and kind in _KINDS:
         return own in _KINDS[kind]

@@ -7,7 +7,14 @@ from gradix import lax
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import (
-    BESIDE, as_operand, broadcast_to, common_shape, convert, number, operands, promote_dtypes,
+    BESIDE,
+    as_operand,
+    broadcast_to,
+    common_shape,
+    convert,
+    number,
+    operands,
+    promote_dtypes,
 )
 
 _BOOL = np.dtype(bool)
@@ -74,7 +81,7 @@ def _truth(name: str, x) -> Array:
 def _where_indices(condition, x, y, size, fill_value):
     if x is not None or y is not None:
         raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got "
-                         f"only {'x' if y is None else 'y'}. To choose against a constant, pass it: where(condition, x, 0).")
+                         f"only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose against a constant.")
     from_mask = as_operand("where", condition)
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
@@ -97,12 +104,9 @@ def select(condlist, choicelist, default=0):
         Array([ 0, -1,  0,  0, 16], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise ValueError(f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} conditions "
-                         f"and {len(choicelist)} choices.")
-    conditions = [as_operand("select", c) for c in condlist]
-    for c in conditions:
-        if c.aval.dtype != _BOOL:
-            raise TypeError(f"select: conditions must be boolean arrays, got {c.aval.dtype}. Compare first, e.g. c != 0.")
+        raise ValueError(f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} "
+                         f"conditions and {len(choicelist)} choices.")
+    conditions = [_truth("select", c) for c in condlist]
     *choices, out = promote_dtypes("select", *choicelist, default)
     shape = common_shape("select", *conditions, *choices, out)
     out = broadcast_to(out, shape)

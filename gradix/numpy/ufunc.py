@@ -1,8 +1,9 @@
 """The `ufunc` class: an elementwise function with `reduce`, `accumulate`, `at`, `outer` and `reduceat`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index as as_int
-from typing import Any, Callable
+from typing import Any
 
 from gradix import lax
 from gradix._core import dtypes
@@ -49,8 +50,8 @@ class ufunc:
     def __call__(self, x, y=_ABSENT, /, *more, out=None, where=None):
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
-            raise NotImplementedError(f"jnp.{self.__name__}: the '{name}' argument is not supported, got {name}={value!r}. "
-                                      f"Arrays are immutable; jnp.where(mask, jnp.{self.__name__}(...), other) selects.")
+            raise NotImplementedError(f"jnp.{self.__name__}: the {name} argument is not supported, got {name}={value!r}. "
+                                      f"Use jnp.where(mask, jnp.{self.__name__}(...), other).")
         if y is _ABSENT:
             return self._call(x) if self.nin == 1 else self._wrong_number(1)
         if self.nin == 2 and not more:
@@ -77,8 +78,8 @@ class ufunc:
 
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
-            raise ValueError(f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one takes "
-                             f"{self.nin} and returns {self.nout}.")
+            raise ValueError(f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one "
+                             f"takes {self.nin} and returns {self.nout}.")
 
     def reduce(self, a, axis: int | None = 0, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
         """The elements along an axis combined into one.
@@ -107,8 +108,8 @@ class ufunc:
     def _reduce_by_steps(self, a, axis, dtype, keepdims, initial, where):
         x = _ready(f"{self.__name__}.reduce", a, dtype)
         if initial is None and self.identity is None and where is not None:
-            raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask one "
-                             "has to specify 'initial'.")
+            raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
+                             "one has to specify 'initial'.")
         start = self.identity if initial is None else initial
         shape = x.shape
         x, mask = _axis_first(x, axis), None if where is None else _axis_first(
@@ -182,8 +183,8 @@ class ufunc:
             Array([1., 0., 2.], dtype=float32)
         """
         if inplace:
-            raise NotImplementedError(f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not supported. "
-                                      f"Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False).")
+            raise NotImplementedError(f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not "
+                                      f"supported. Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False).")
         rule = self._rules["at"]
         if rule is not None:
             return rule(a, indices) if b is None else rule(a, indices, b)

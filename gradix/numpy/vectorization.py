@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Callable
+from collections.abc import Callable
 
 from gradix import lax
 from gradix._api.vmap import vmap
@@ -98,8 +98,8 @@ def _mapped(function, arrays, axes):
 def _lead(x, names: tuple, sizes: dict) -> tuple:
     """The shape in front of the axes the function works on; their sizes are noted by name."""
     if x.ndim < len(names):
-        raise ValueError(f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} on "
-                         "vectorized function.")
+        raise ValueError(f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} "
+                         "on vectorized function.")
     lead, own = x.shape[:x.ndim - len(names)], x.shape[x.ndim - len(names):]
     for name, size in zip(names, own):
         if sizes.setdefault(name, size) != size:
@@ -118,7 +118,7 @@ def _checked(function, axes, sizes):
         for value, names in zip(results, axes[1]):
             value = as_operand("vectorize", value)
             if value.ndim != len(names):
-                raise ValueError(f"output of shape {value.shape} does not have the core dimensions {names} of the signature.")
+                raise ValueError(f"output of shape {value.shape} does not have the core dimensions {names}.")
             for name, size in zip(names, value.shape):
                 if sizes.get(name, size) != size:
                     raise ValueError(f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}.")

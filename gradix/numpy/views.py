@@ -33,8 +33,8 @@ def view(self, dtype=None, type=None):
     if not self.aval.ndim and old != new:
         raise ValueError(f"view() of a 0d array is only supported if the itemsize is unchanged, got {own} and {dtype}.")
     if old < new and (self.aval.shape[-1] * old) % new:
-        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
-                         f"axis of the array: got {own}{list(self.aval.shape)} and {dtype}.")
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                         f"the last axis of the array: got {own}{list(self.aval.shape)} and {dtype}.")
     return _to_complex(_plain(self), dtype) if dtype in COMPLEX else _cast_bits(_plain(self), dtype)
 
 
