@@ -53,6 +53,17 @@ from gradix._api.autodiff import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from gradix._api.callbacks import pure_callback as pure_callback
+from gradix._api.checkpoint import (
+    checkpoint as checkpoint,
+    checkpoint as remat,
+    checkpoint_policies as checkpoint_policies,
+)
+from gradix._api.custom_derivatives import (
+    custom_gradient as custom_gradient,
+    custom_jvp as custom_jvp,
+    custom_vjp as custom_vjp,
+)
 from gradix._api.devices import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
@@ -97,7 +108,10 @@ from gradix import (
     errors as errors,
     lax as lax,
     numpy as numpy,
+    random as random,
     sharding as sharding,
+    stages as stages,
     tree as tree,
     tree_util as tree_util,
 )
+from gradix.compat import install_as_jax as install_as_jax

@@ -10,8 +10,12 @@ from gradix._api.autodiff import _differentiated, _transformed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.trace import is_staging
 from gradix._ops.basis import instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._ops.arithmetic import add
+from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
+from gradix._ops.iota import broadcasted_iota
 from gradix._ops.joining import split
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch
@@ -152,9 +156,14 @@ def _basis(avals) -> list:
     size, at, out = sum([a.size for a in avals]), 0, []
     for a in avals:
         dtype, shape = tangent_aval(a).dtype, (size, *a.shape)
-        eye = np.zeros((size, a.size), dtype)
-        eye[np.arange(at, at + a.size), np.arange(a.size)] = 1
-        out.append(ArrayImpl(eye.reshape(shape), make_aval(shape, dtype, a.weak_type)))
+        if is_staging():                     # computed by the program: it need not carry the numbers
+            rows, columns = [broadcasted_iota(np.int32, (size, a.size), axis) for axis in (0, 1)]
+            eye = convert(eq(rows, add(columns, at) if at else columns), dtype, a.weak_type)
+            out.append(reshape(eye, shape))
+        else:
+            eye = np.zeros((size, a.size), dtype)
+            eye[np.arange(at, at + a.size), np.arange(a.size)] = 1
+            out.append(ArrayImpl(eye.reshape(shape), make_aval(shape, dtype, a.weak_type)))
         at += a.size
     return out
 

@@ -1,0 +1,44 @@
+"""`python -m gradix program.py [arguments]`: run a program written for JAX on gradix."""
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+
+from gradix.compat import install_as_jax
+
+_USAGE = """usage: python -m gradix program.py [arguments]
+       python -m gradix -m module [arguments]
+       python -m gradix -c code [arguments]
+
+Runs a Python program with gradix in place of jax."""
+
+
+def main(argv: list[str]) -> int:
+    """Run what the command line names; returns the exit status."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_USAGE, file=sys.stderr if not argv else sys.stdout)
+        return 0 if argv else 2
+    first, rest = argv[0], argv[1:]
+    if first in ("-m", "-c") and not rest:
+        print(f"python -m gradix: {first} needs an argument\n{_USAGE}", file=sys.stderr)
+        return 2
+    install_as_jax()
+    if first == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        if not os.path.exists(first):
+            print(f"python -m gradix: can't open file {first!r}: no such file\n{_USAGE}", file=sys.stderr)
+            return 2
+        sys.argv = argv
+        sys.path[0] = os.path.dirname(os.path.abspath(first))
+        runpy.run_path(first, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,8 @@
+"""Programs written for JAX, run on gradix: its modules under the names `jax`, `jax.numpy`, ..."""
+
+from gradix.compat.install import (
+    JAX_VERSION as JAX_VERSION,
+    install_as_jax as install_as_jax,
+    is_installed as is_installed,
+    uninstall as uninstall,
+)

@@ -1,0 +1,121 @@
+"""`install_as_jax`: a finder that answers `import jax.X` with `gradix.X`."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
+_JAX, _OURS = "jax", "gradix"
+
+
+_INTERNAL = "holds JAX's internals, which gradix does not have; public names are in jax, jax.extend, jax.interpreters"
+
+
+class _JaxModule(ModuleType):
+    """The module `jax`: gradix's names, under JAX's name and version."""
+
+    def __getattr__(self, name: str):
+        try:
+            value = getattr(sys.modules[_OURS], name)
+        except AttributeError:
+            why = f"jax.{name} {_INTERNAL}" if name.startswith("_") else f"gradix, which stands in for it, has no {name!r}"
+            raise AttributeError(f"module 'jax' has no attribute {name!r}: {why}.") from None
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self):
+        return sorted({*self.__dict__, *dir(sys.modules[_OURS])})
+
+
+class _Alias:
+    """A loader that gives a module which is already there, and leaves it as it is."""
+
+    def __init__(self, module: ModuleType):
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module) -> None:
+        module.__spec__ = self.spec                    # importing under the other name has replaced it
+
+
+class _Finder:
+    """Finds `jax.X` as `gradix.X`."""
+
+    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+        if not name.startswith(_JAX + "."):
+            return None
+        ours = _OURS + name[len(_JAX):]
+        if _is_private(ours):
+            raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}.", name=name)
+        try:
+            module = importlib.import_module(ours)
+        except ModuleNotFoundError as e:
+            if e.name is None or not (ours + ".").startswith(e.name + "."):
+                raise
+            raise ModuleNotFoundError(f"No module named {name!r}: gradix, which stands in for jax here, has no {ours}.",
+                                      name=name) from None
+        spec = ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
+        spec.submodule_search_locations = getattr(module, "__path__", None)
+        return spec
+
+
+_finder = _Finder()
+
+
+def install_as_jax() -> None:
+    """Make `import jax`, and imports of its submodules, give gradix.
+
+    Raises:
+        RuntimeError: JAX itself has been imported; the program would mix the two.
+
+    Example:
+        >>> import gradix
+        >>> gradix.install_as_jax()
+        >>> import jax, jax.numpy as jnp
+        >>> jax.grad(jnp.sin)(0.0)
+        Array(1., dtype=float32, weak_type=True)
+        >>> from gradix import compat
+        >>> compat.uninstall()
+    """
+    found = sys.modules.get(_JAX)
+    if isinstance(found, _JaxModule):
+        return
+    if found is not None:
+        raise RuntimeError(f"install_as_jax() must run before jax is imported, but jax is there already, from "
+                           f"{getattr(found, '__file__', None)}. Call gradix.install_as_jax() first of all, or run the "
+                           "program with python -m gradix program.py.")
+    ours = sys.modules[_OURS]
+    module, version = _JaxModule(_JAX, ours.__doc__), ModuleType("jax.version")
+    for m in (module, version):
+        m.__dict__.update(__version__=JAX_VERSION, __version_info__=tuple(map(int, JAX_VERSION.split("."))))
+    spec = ModuleSpec(_JAX, None, origin=ours.__file__, is_package=True)
+    module.__dict__.update(version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec)
+    sys.modules.update({_JAX: module, "jax.version": version})
+    sys.meta_path.insert(0, _finder)
+    for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
+        sys.modules.setdefault(_JAX + name[len(_OURS):], sys.modules[name])
+
+
+def _is_private(name: str) -> bool:
+    parts = name.split(".")
+    return parts[1] == "compat" or any(p.startswith("_") for p in parts)
+
+
+def is_installed() -> bool:
+    """Whether `import jax` gives gradix."""
+    return isinstance(sys.modules.get(_JAX), _JaxModule)
+
+
+def uninstall() -> None:
+    """Undo `install_as_jax`: forget the names; modules that hold gradix's objects keep them."""
+    if not is_installed():
+        return
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    for name in [n for n in sys.modules if n == _JAX or n.startswith(_JAX + ".")]:
+        del sys.modules[name]
