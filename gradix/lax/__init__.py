@@ -53,6 +53,7 @@ from gradix._ops.scatter import (
     scatter, scatter_add, scatter_add_p, scatter_max, scatter_max_p, scatter_min, scatter_min_p, scatter_mul,
     scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
 )
+from gradix._ops.select import choose as _choose
 from gradix._ops.select import select, select_n, select_n_p
 from gradix._ops.shape import (
     broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,

@@ -235,9 +235,9 @@ def common_shape(name: str, *xs: Any) -> tuple:
     Raises:
         ValueError: the shapes do not broadcast.
     """
-    shapes = [x.aval.shape for x in xs]
-    first = shapes[0]
-    if all(s == first for s in shapes):
+    shapes = [s for x in xs if (s := x.aval.shape)]
+    first = shapes[0] if shapes else ()
+    if len(shapes) < 2 or all([s == first for s in shapes]):
         return first
     rank = max(map(len, shapes))
     out = []

@@ -50,7 +50,7 @@ class ufunc:
     def __call__(self, x, y=_ABSENT, /, *more, out=None, where=None):
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
-            raise NotImplementedError(f"jnp.{self.__name__}: the {name} argument is not supported, got {name}={value!r}. "
+            raise NotImplementedError(f"{name} argument of {self!r} is not supported, got {name}={value!r}. "
                                       f"Use jnp.where(mask, jnp.{self.__name__}(...), other).")
         if y is _ABSENT:
             return self._call(x) if self.nin == 1 else self._wrong_number(1)

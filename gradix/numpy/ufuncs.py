@@ -38,7 +38,7 @@ def _reduce_bits(name: str, op, combine, identity: int):
             x = convert(x, dtypes.requested_dtype(dtype, name))
         own, shape = x.aval.dtype, x.aval.shape
         axes = axes_of(axis, len(shape))
-        fill = number(bool(identity), own) if own in dtypes.BOOL else lax.convert_element_type(number(identity, _INT), own)
+        fill = convert(number(identity, _INT), own)
         if where is not None:
             x = choose(reductions.where_mask(name, where, shape), x, fill)
         out = op(x, axes)
