@@ -94,6 +94,12 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
     return bind(broadcast_in_dim_p, (x,), {"shape": shape, "broadcast_dimensions": broadcast_dimensions})
 
 
+# NumPy sums pairwise along the last axis only, and half precisions in themselves; XLA is as exact as these.
+_ACCUMULATORS = {np.dtype(d).char: np.dtype(w) for d, w in (("float16", "float32"), ("float32", "float64"),
+                                                            ("complex64", "complex128"))}
+_ACCUMULATORS.update({np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOAT if np.dtype(d).kind == "V"})
+
+
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
@@ -101,9 +107,11 @@ class ReduceSum(Primitive):
         return make_aval(drop_axes("reduce_sum", x, axes), x.dtype, x.weak_type)
 
     def host(self, x, *, axes, out_sharding=None):
-        if x.dtype == np.float16 or x.dtype.kind == "V":          # accumulate as the compiled form does
-            return np.add.reduce(x, axis=axes, dtype=np.float32).astype(x.dtype)
-        return np.add.reduce(x, axis=axes, dtype=x.dtype)
+        dtype = x.dtype
+        wide = _ACCUMULATORS.get(dtype.char)
+        if wide is None or (dtype.itemsize >= 4 and (x.size <= 256 or x.ndim - 1 in axes)):
+            return np.add.reduce(x, axis=axes, dtype=dtype)
+        return np.add.reduce(x, axis=axes, dtype=wide).astype(dtype)
 
     def jvp(self, primals, tangents, **params):
         t, = tangents

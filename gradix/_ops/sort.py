@@ -111,6 +111,8 @@ def _host_keys(x) -> list:
 
 def take_along(x, places, axis: int):
     """`x` at `places` along `axis`, all other axes running together; each place is taken at most once."""
+    if not x.aval.size:
+        return x
     others = tuple([i for i in range(x.aval.ndim) if i != axis])
     numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
                                      operand_batching_dims=others, start_indices_batching_dims=others)
