@@ -23,6 +23,7 @@ from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.key_flow import call_checked, key_flow
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import program as _program
@@ -63,6 +64,20 @@ class Traced:
         """The donated arguments whose memory was taken have no value any more."""
         for i in self.donated:
             _forget(leaves[i])
+
+
+class KeyCheckedTraced(Traced):
+    """Under the option jax_debug_key_reuse: a program that must not consume a random key twice."""
+
+    __slots__ = ("flow",)
+
+    def __init__(self, jaxpr: ClosedJaxpr, *rest):
+        super().__init__(jaxpr, *rest)
+        self.flow = key_flow(jaxpr)
+
+    def run(self, leaves):
+        return call_checked(self.flow, f"jit-compiled function {self.name}", self.consts + leaves,
+                            lambda: super(KeyCheckedTraced, self).run(leaves), len(self.consts))
 
 
 def _forget(array: ArrayImpl) -> None:
@@ -142,8 +157,9 @@ class JitFunction:
             return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
 
         jaxpr, consts = stage_open(flat, avals, debug)
-        return Traced(jaxpr, consts, out["tree"], debug, self._name, self._donated(dynamic, named),
-                      self._keep_unused, self._compiler_options, avals)
+        kind = KeyCheckedTraced if _options.jax_debug_key_reuse else Traced
+        return kind(jaxpr, consts, out["tree"], debug, self._name, self._donated(dynamic, named),
+                    self._keep_unused, self._compiler_options, avals)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 

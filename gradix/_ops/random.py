@@ -70,7 +70,7 @@ class RandomWrap(_Keys):
         return make_aval(words.shape[:-1], dtypes.KeyType(impl))
 
     def host(self, words, *, impl):
-        return np.ascontiguousarray(words).view(U64).reshape(words.shape[:-1])
+        return np.array(words, order="C").view(U64).reshape(words.shape[:-1])       # a copy: these are new keys
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, (move_axis(args[0], axes[0], 0),), {"impl": impl}), 0

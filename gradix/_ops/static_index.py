@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.dtypes import is_extended
 from gradix._core.trace import state
 
 _FETCHED = 1 << 17          # elements up to which an array that is only on the device is fetched for this
@@ -63,9 +64,11 @@ def host_get(x, index) -> ArrayImpl | None:
         out = h[where]
     except (IndexError, TypeError, ValueError):
         return None
-    if type(out) is not np.ndarray:
-        out = np.asarray(out, h.dtype)
     aval = x.aval
+    if type(out) is not np.ndarray:
+        # A key stays a view: where it lies tells which key it is, when key reuse is checked.
+        view = is_extended(aval.dtype) and type(index) is int
+        out = h[index, ...] if view else np.asarray(out, h.dtype)
     return ArrayImpl(out, make_aval(out.shape, aval.dtype, aval.weak_type))
 
 

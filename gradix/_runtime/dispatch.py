@@ -11,6 +11,7 @@ from gradix._core import array as _array
 from gradix._core import trace as _trace
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from gradix._core.key_flow import run_checked
 from gradix._runtime import policy, xla
 from gradix._runtime.program import Program, fetch, to_device
 
@@ -42,14 +43,14 @@ def evaluate(prim, args, params):
     host = prim.host
     if host is None:
         if prim.run is not None:
-            out = prim.run(args, params)
+            out = run_checked(prim, args, params) if _options.jax_debug_key_reuse else prim.run(args, params)
             if out is not NotImplemented:
                 return out
-        return _compiled(prim, args, params)
+        return compiled(prim, args, params)
     avals = [a.aval for a in args]
     out = prim.abstract(*avals, **params)
     if not policy.on_host(prim, avals, out):
-        return _compiled(prim, args, params)
+        return compiled(prim, args, params)
     token = _quiet()
     try:
         result = host(*[a._host if a._host is not None else a.host for a in args], **params)
@@ -79,7 +80,8 @@ def _wrap(result, aval) -> ArrayImpl:
     return ArrayImpl(result, aval)
 
 
-def _compiled(prim, args, params):
+def compiled(prim, args, params):
+    """Apply a primitive to concrete arrays by compiling it alone."""
     avals = tuple([a.aval for a in args])
     try:
         key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])     # True is not 1

@@ -11,6 +11,7 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._ops.dimensions import canonical_axis
 from gradix._ops.random import random_bits
+from gradix.numpy.indexing import getitem
 from gradix.random.continuous import draw_gumbel, gumbel_mode
 from gradix.random.draws import number, parameter, sampler, shape_of
 from gradix.random.floats import draw_uniform, split_keys
@@ -42,7 +43,7 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     key = take_key("permutation", key)
     if independent or x.aval.ndim == 1:
         return _shuffle(key, x, shape=x.aval.shape, axis=axis)
-    return jnp.take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis=axis, unique_indices=True)
+    return _take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis)
 
 
 def _size(name: str, x: Array) -> int:
@@ -52,6 +53,10 @@ def _size(name: str, x: Array) -> int:
 
 def _shuffled_numbers(key, n: int):
     return _shuffle(key, lax.iota(dtypes.python_scalar_dtype(int), n), shape=(n,), axis=0)
+
+
+def _take(x, where, axis: int):
+    return getitem(x, (*[slice(None)] * canonical_axis(axis, x.aval.ndim), where))
 
 
 _ROUND = math.log(np.iinfo(np.uint32).max) / 3
@@ -101,7 +106,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
         where = draw_integers(key, 0, elements, shape=shape, dtype=dtypes.python_scalar_dtype(int))
     else:
         return _first_of_permutation(key, a, elements, shape, count, axis)
-    return where if not a.aval.shape else jnp.take(a, where, axis=axis)
+    return where if not a.aval.shape else _take(a, where, axis)
 
 
 def _check_population(elements: int, count: int, replace: bool) -> None:
@@ -140,7 +145,7 @@ def _first_of_permutation(key, a, elements, shape, count, axis):
     if a.aval.ndim == 1:
         drawn = _shuffle(key, a, shape=a.aval.shape, axis=0)
     else:
-        drawn = jnp.take(a, _shuffled_numbers(key, elements), axis=axis, unique_indices=True)
+        drawn = _take(a, _shuffled_numbers(key, elements), axis)
     own = a.aval.shape
     return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1:])
 
