@@ -104,10 +104,12 @@ from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap
 
 from gradix import (
+    core as core,
     dtypes as dtypes,
     errors as errors,
     lax as lax,
     numpy as numpy,
+    interpreters as interpreters,
     random as random,
     sharding as sharding,
     stages as stages,

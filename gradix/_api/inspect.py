@@ -16,7 +16,8 @@ from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
-from gradix._transforms.staging import eval_jaxpr, stage
+from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr
+from gradix._transforms.staging import stage
 
 
 class _Traced:
@@ -168,6 +169,18 @@ def eval_shape(fun: Callable, *args, **kwargs):
     return traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars])
 
 
+def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
+    """The results of a program for these arguments; `consts` are the values of its `constvars`.
+
+    Example:
+        >>> import gradix
+        >>> closed = gradix.make_jaxpr(lambda x: x + 1.0)(0.0)
+        >>> gradix.core.eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
+        [Array(3., dtype=float32, weak_type=True)]
+    """
+    return _eval_jaxpr(jaxpr, [as_array(c) for c in consts], *[as_array(a) for a in args])
+
+
 def typeof(x):
     """The type of an array: its shape, dtype and whether it is weakly typed.
 
@@ -211,7 +224,7 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
                             f"by {sum(moved)} captured arrays; got {tree}.")
         given = iter(args[count:])
         consts = [next(given) if m else c for c, m in zip(traced.consts, moved)]
-        return traced.out_tree.unflatten(eval_jaxpr(traced.jaxpr, consts, *map(as_array, leaves)))
+        return traced.out_tree.unflatten(_eval_jaxpr(traced.jaxpr, consts, *map(as_array, leaves)))
 
     return converted, [c for c, m in zip(traced.consts, moved) if m]
 
@@ -281,3 +294,6 @@ def ensure_compile_time_eval():
     """
     with outside():
         yield
+
+
+eval_context = ensure_compile_time_eval

@@ -34,7 +34,7 @@ class ShapedArray:
     size: Any
 
     def __new__(cls, shape, dtype, weak_type: bool = False, **_):
-        if type(dtype) is type or isinstance(dtype, str):
+        if isinstance(dtype, (type, str)):
             dtype = np.dtype(dtype)
         return make_aval(tuple(shape), dtype, bool(weak_type))
 

@@ -67,6 +67,11 @@ class JaxprEqn:
         return _printer[0](self)
 
 
+def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None) -> JaxprEqn:
+    """An equation from its parts; `ctx` is not needed."""
+    return JaxprEqn(primitive, list(invars), list(outvars), params, effects, source_info)
+
+
 class DebugInfo:
     """What a traced function was called, and what its arguments were called: for messages."""
 

@@ -120,3 +120,16 @@ def insert_axis(aval, size, axis):
     if axis is None:
         return aval
     return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
+
+
+def unmapped_aval(size, axis, aval):
+    """The type of `aval` with an axis of `size` added at `axis`; unchanged when the axis is None."""
+    return insert_axis(aval, size, axis)
+
+
+def mapped_aval(size, axis, aval):
+    """The type of `aval` without its axis `axis`, which must be of that size; unchanged when the axis is None."""
+    if axis is None:
+        return aval
+    assert aval.shape[axis] == size, (aval, size, axis)
+    return make_aval(aval.shape[:axis] + aval.shape[axis + 1:], aval.dtype, aval.weak_type)

@@ -139,5 +139,12 @@ def eval_closed(closed: ClosedJaxpr, *args) -> list:
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
+    """The program as a function that takes arrays and returns a list of them; with arguments, its results."""
+    if args:
+        return eval_closed(closed_jaxpr, *map(as_array, args))
+    return lambda *xs: eval_closed(closed_jaxpr, *map(as_array, xs))
+
+
 def is_tracing(x) -> bool:
     return isinstance(x, Tracer)

@@ -1,0 +1,95 @@
+"""Primitives made by users and libraries: rules given as functions, in JAX's conventions."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from gradix._core.array import as_array
+from gradix._core.aval import make_aval
+from gradix._core.effects import no_effects
+from gradix._core.primitive import Primitive as Base
+
+
+class _AnyPrimitive(type(Base)):                         # type: ignore[misc]
+    """`isinstance(p, Primitive)` holds for the built-in ones as well."""
+
+    def __instancecheck__(cls, x) -> bool:
+        return type.__instancecheck__(Base, x) if cls is Primitive else type.__instancecheck__(cls, x)
+
+
+class Primitive(Base, metaclass=_AnyPrimitive):
+    """A primitive whose rules are set one by one; see also `gradix.interpreters`.
+
+    Example:
+        >>> from gradix.extend.core import Primitive
+        >>> import numpy as np
+        >>> double_p = Primitive("double")
+        >>> _ = double_p.def_impl(lambda x: 2 * np.asarray(x))
+        >>> _ = double_p.def_abstract_eval(lambda x: x)
+        >>> double_p.bind(3.0)
+        Array(6., dtype=float32)
+    """
+
+    _impl: Callable | None = None
+    _abstract: Callable | None = None
+    _returns_effects = False
+    _effects: frozenset = no_effects
+
+    def def_impl(self, impl: Callable) -> Callable:
+        """Set how to evaluate it: `impl(*arrays, **params)`."""
+        self._impl = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
+        """Set the types of its results: `abstract_eval(*avals, **params)`."""
+        self._abstract, self._returns_effects = abstract_eval, False
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
+        """As `def_abstract_eval` for a function that returns `(types, effects)`."""
+        self._abstract, self._returns_effects, self.effectful = abstract_eval, True, True
+        return abstract_eval
+
+    def impl(self, *args, **params):
+        if self._impl is None:
+            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented. Give it one with "
+                                      f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering.")
+        return self._impl(*args, **params)
+
+    def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
+        """The types of the results, and the effects."""
+        return self.abstract(*avals, **params), self._effects
+
+    def abstract(self, *avals, **params):
+        if self._abstract is None:
+            raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
+                                      f"results with {self.name}_p.def_abstract_eval(f).")
+        out = self._abstract(*avals, **params)
+        if self._returns_effects:
+            out, effects = out
+            self._effects = self._effects | frozenset(effects)
+        return [_as_aval(a) for a in out] if self.multiple_results else _as_aval(out)
+
+    def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
+        how = {"jvp": "ad.primitive_jvps[{}] = rule, ad.defjvp or ad.deflinear2",
+               "transpose": "ad.primitive_transposes[{}] = rule or ad.deflinear2",
+               "batch": "batching.primitive_batchers[{}] = rule or batching.defvectorized"}.get(rule, "a method {}")
+        return NotImplementedError(f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. Give "
+                                   f"it one with {how.format(self.name + '_p')}, from gradix.interpreters.")
+
+    def effects(self, params) -> frozenset:
+        return self._effects
+
+    def run(self, args, params):
+        """Evaluate by the user's `impl`; without one, by compiling the lowering."""
+        if self._impl is None:
+            if self.lower is None and self.expand is None:
+                return self.impl()
+            return NotImplemented
+        out = self._impl(*args, **params)
+        return [as_array(x) for x in out] if self.multiple_results else as_array(out)
+
+
+def _as_aval(a):
+    if hasattr(a, "str_short"):
+        return a
+    return make_aval(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))

@@ -1,0 +1,7 @@
+"""For libraries that extend gradix: primitives of their own, and programs as data."""
+
+from gradix.extend import (
+    core as core,
+    linear_util as linear_util,
+    source_info_util as source_info_util,
+)

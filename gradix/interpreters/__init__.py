@@ -1,0 +1,9 @@
+"""The transforms' registries of rules, for libraries that define primitives."""
+
+from gradix.interpreters import (
+    ad as ad,
+    batching as batching,
+    mlir as mlir,
+    partial_eval as partial_eval,
+    xla as xla,
+)

@@ -1,0 +1,109 @@
+"""Rules of differentiation of primitives, as libraries register them."""
+from __future__ import annotations
+
+from gradix._core.array import as_array
+from gradix._core.primitive import Linear as UndefinedPrimal
+from gradix._core.trace import bind
+from gradix._ops.basis import add_any, zeros
+from gradix._ops.basis import add_any_p as add_jaxvals_p
+from gradix._transforms.jvp import JVPTrace as JVPTrace
+from gradix._transforms.jvp import JVPTracer as JVPTracer
+from gradix.interpreters import _rules
+from gradix.interpreters._rules import Zero as Zero
+
+primitive_jvps = _rules.Rules("jvp", _rules.jvp_to_ours, _rules.jvp_to_jax)
+primitive_transposes = _rules.Rules("transpose", _rules.transpose_to_ours, _rules.transpose_to_jax)
+
+
+def defjvp(primitive, *jvprules) -> None:
+    """Set the jvp from one function per operand: `rule(tangent, *primals, **params)`, or None for no derivative.
+
+    Example:
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import ad
+        >>> import gradix, gradix.numpy as jnp
+        >>> cube_p = Primitive("cube")
+        >>> _ = cube_p.def_impl(lambda x: x ** 3)
+        >>> _ = cube_p.def_abstract_eval(lambda x: x)
+        >>> ad.defjvp(cube_p, lambda t, x: t * 3 * x ** 2)
+        >>> gradix.grad(cube_p.bind)(2.0)
+        Array(12., dtype=float32, weak_type=True)
+    """
+    primitive.jvp = _rules.partials_jvp(primitive, jvprules, False)
+
+
+def defjvp2(primitive, *jvprules) -> None:
+    """As `defjvp` for rules that take the result too: `rule(tangent, result, *primals, **params)`."""
+    primitive.jvp = _rules.partials_jvp(primitive, jvprules, True)
+
+
+def deflinear(primitive, transpose_rule) -> None:
+    """Declare a primitive linear; `transpose_rule(cotangent, **params)` returns a cotangent per operand."""
+    deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive, transpose_rule) -> None:
+    """Declare a primitive linear; `transpose_rule(cotangent, *operands, **params)` returns a cotangent per operand."""
+    primitive.jvp = _rules.linear_jvp(primitive)
+    primitive_transposes[primitive] = transpose_rule
+
+
+def defbilinear(prim, lhs_rule, rhs_rule) -> None:
+    """Declare a primitive linear in each of two operands.
+
+    `lhs_rule(ct, x, y, **params)` gives the cotangent of the first operand, where `x` is an `UndefinedPrimal`;
+    `rhs_rule` that of the second.
+    """
+    def lhs(t, x, y, **params):
+        return bind(prim, [t, y], params)
+
+    def rhs(t, x, y, **params):
+        return bind(prim, [x, t], params)
+
+    def transpose(ct, x, y, **params):
+        if is_undefined_primal(x):
+            return [lhs_rule(ct, x, y, **params), None]
+        return [None, rhs_rule(ct, x, y, **params)]
+
+    defjvp(prim, lhs, rhs)
+    primitive_transposes[prim] = transpose
+
+
+def get_primitive_transpose(p):
+    """The transpose rule of a primitive.
+
+    Raises:
+        NotImplementedError: it has none.
+    """
+    try:
+        return primitive_transposes[p]
+    except KeyError:
+        raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented. "
+                                  "Register one with ad.primitive_transposes or ad.deflinear2.") from None
+
+
+def is_undefined_primal(x) -> bool:
+    """Whether an operand of a transpose rule is one to give the cotangent of."""
+    return type(x) is UndefinedPrimal
+
+
+def instantiate_zeros(tangent):
+    """A symbolic zero as an array; anything else as it is."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zeros_like_aval(aval):
+    """An array of zeros of a type."""
+    return zeros(aval)
+
+
+def add_jaxvals(x, y):
+    """The sum of two tangents."""
+    return add_any(as_array(x), as_array(y))
+
+
+def add_tangents(x, y):
+    """The sum of two tangents, either of which may be a symbolic zero."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else add_jaxvals(x, y)

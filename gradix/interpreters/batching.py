@@ -1,0 +1,80 @@
+"""Rules of vmap of primitives, as libraries register them."""
+from __future__ import annotations
+
+from gradix._core.array import as_array
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim, to_axis, to_front
+from gradix.interpreters import _rules
+
+not_mapped = None
+
+primitive_batchers = _rules.Rules("batch", _rules.batch_to_ours, _rules.batch_to_jax)
+fancy_primitive_batchers = _rules.Rules("batch", _rules.fancy_batch_to_ours, _rules.batch_to_jax)
+
+
+def defvectorized(prim) -> None:
+    """Give an elementwise primitive of operands of one shape its rule: any common leading axis is the mapped one.
+
+    Example:
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import batching
+        >>> import gradix, gradix.numpy as jnp
+        >>> double_p = Primitive("double")
+        >>> _ = double_p.def_impl(lambda x: 2 * x)
+        >>> _ = double_p.def_abstract_eval(lambda x: x)
+        >>> batching.defvectorized(double_p)
+        >>> gradix.vmap(double_p.bind)(jnp.arange(3.0))
+        Array([0., 2., 4.], dtype=float32)
+    """
+    def batch(size, args, axes, **params):
+        placed = {a for a in axes if a is not None}
+        if len(placed) == 1 and all(a is not None for a in axes):
+            axis, = placed
+            return _same_axis(prim, bind(prim, list(args), params), axis)
+        front = [to_axis(size, x, a, 0) for x, a in zip(args, axes)]
+        return _same_axis(prim, bind(prim, front, params), 0)
+    prim.batch = batch
+
+
+def _same_axis(prim, out, axis):
+    return out, [axis] * len(out) if prim.multiple_results else axis
+
+
+def defbroadcasting(prim) -> None:
+    """Give an elementwise primitive of operands of equal rank, stretched where their size is 1, its rule."""
+    def batch(size, args, axes, **params):
+        rank = max([x.aval.ndim - (a is not None) for x, a in zip(args, axes)])
+        front = [_with_rank(to_front(size, x, a) if a is not None else x, rank, a is not None)
+                 for x, a in zip(args, axes)]
+        return _same_axis(prim, bind(prim, front, params), 0)
+    prim.batch = batch
+
+
+def _with_rank(x, rank: int, mapped: bool):
+    """`x` with a leading mapped axis, of size 1 where there is none, and then `rank` axes."""
+    shape = x.aval.shape
+    first, rest = (shape[:1], shape[1:]) if mapped else ((1,), shape)
+    new = (*first, *(1,) * (rank - len(rest)), *rest)
+    kept = ([0] if mapped else []) + list(range(len(new) - len(rest), len(new)))
+    return broadcast_in_dim(x, new, tuple(kept))
+
+
+def defreducer(prim) -> None:
+    """Give a reduction with the parameter `axes` its rule."""
+    def batch(size, args, axes, **params):
+        x, = args
+        axis, = axes
+        reduced = tuple([a + (a >= axis) for a in params.pop("axes")])
+        out = bind(prim, [x], {"axes": reduced, **params})
+        return out, axis - sum([a < axis for a in reduced])
+    prim.batch = batch
+
+
+def bdim_at_front(x, bdim, size):
+    """`x` with its mapped axis first; an unmapped one is repeated."""
+    return to_axis(size, as_array(x), bdim, 0)
+
+
+def broadcast(x, sz, axis):
+    """`x` repeated along a new axis."""
+    return to_axis(sz, as_array(x), None, axis)
