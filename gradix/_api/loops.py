@@ -24,7 +24,7 @@ from gradix._ops.comparison import lt
 from gradix._ops.joining import concatenate, stack
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
-from gradix._ops.slicing import index_in_dim, slice_in_dim
+from gradix._ops.slicing import index_in_dim, slice
 
 _options = _config.state
 
@@ -92,7 +92,7 @@ def _pair(out):
 def _length(rows, length) -> int:
     scalars = [x for x in rows if not x.aval.ndim]
     if scalars:
-        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(map(str, scalars))}.")
+        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join([str(x) for x in scalars])}.")
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
         if isinstance(length, Tracer):
@@ -104,7 +104,7 @@ def _length(rows, length) -> int:
                              f"{list(sizes)}.")
         return max(given, 0)
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.")
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return next(iter(sizes))
@@ -265,13 +265,19 @@ def map(f: Callable, xs, *, batch_size: int | None = None):
         return mapped(xs)
     head, tail = [], []
     for x in leaves:
-        body = slice_in_dim(x, 0, turns * size) if left else x
+        whole = turns * size
+        body = _rows(x, 0, whole) if left else x
         head.append(reshape(body, (turns, size, *x.aval.shape[1:])))
-        tail += [slice_in_dim(x, turns * size, n)] if left else []
-    whole = scan(lambda _, x: ((), mapped(x)), (), tree.unflatten(head))[1]
+        tail += [_rows(x, whole, n)] if left else []
+    results = scan(lambda _, x: ((), mapped(x)), (), tree.unflatten(head))[1]
     rest = mapped(tree.unflatten(tail)) if left else None
-    whole = tree_map(lambda y: reshape(y, (turns * size, *y.shape[2:])), whole)
-    return tree_map(lambda y, z: concatenate([y, z], 0), whole, rest) if left else whole
+    results = tree_map(lambda y: reshape(y, (turns * size, *y.shape[2:])), results)
+    return tree_map(lambda y, z: concatenate([y, z], 0), results, rest) if left else results
+
+
+def _rows(x: Array, start: int, stop: int) -> Array:
+    shape = x.aval.shape
+    return slice(x, (start, *[0] * (len(shape) - 1)), (stop, *shape[1:]))
 
 
 __all__: list[Any] = ["fori_loop", "map", "scan", "scan_p", "while_loop", "while_p"]

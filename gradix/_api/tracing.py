@@ -63,7 +63,7 @@ class Flattened:
         if self.finish is not None:
             out = self.finish(out)
         outs, self.out_tree = flatten(out)
-        return arrays(self.what, outs, self.out_tree, f"the output of {name_of(self.function)} ")
+        return arrays(self.what, outs, self.out_tree, f"the output of {name_of(self.function)}")
 
     def stage(self, avals):
         return stage(self, avals, FunctionDebug(self.function, self.trees))
@@ -119,8 +119,8 @@ def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) ->
 def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
     lines = []
     for path, one, two, why in equality_errors(in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)):
-        lines.append(f"the input carry {_component(name, path)} is a {one} but the corresponding component of the carry "
-                     f"output is a {two}, so {_WHY[why]}")
+        lines.append(f"the input carry {_component(name, path)} is {_node(one)} but the corresponding component of the "
+                     f"carry output is {_node(two)}, so {_WHY[why]}")
     return (f"{what} body function carry input and carry output must have the same pytree structure, but they differ:\n\n"
             f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as the carry "
             f"input: it takes {in_tree} and returns {out_tree}.")
@@ -128,6 +128,12 @@ def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
 
 _WHY = {"type": "their Python types differ", "keys": "their keys differ", "length": "the lengths do not match",
         "data": "their metadata differs"}
+
+
+def _node(description: str) -> str:
+    if description == "None":
+        return description
+    return "an array" if description.startswith("a leaf") else f"a {description}"
 
 
 def _component(name: str, path) -> str:
@@ -176,7 +182,8 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
         pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
         revise = f"Revise {names[0]} and/or {names[k]} so that"
         if trees[k] != trees[0]:
-            lines = [f"{names[0]} output{_at(path)} is a {one} but {names[k]} output{_at(path)} is a {two}, so {_WHY[why]}"
+            lines = [f"{names[0]} output{_at(path)} is {_node(one)} but {names[k]} output{_at(path)} is {_node(two)}, "
+                     f"so {_WHY[why]}"
                      for path, one, two, why in equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))]
             raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
                             f"{_plain(lines)}\n\n{revise} they have the same pytree structure.")

@@ -159,11 +159,8 @@ class Scan(Primitive):
 
     def batch(self, axis, args, axes, *, jaxpr, num_consts, num_carry, **params):
         nc, nk, size = num_consts, num_carry, axis.size
-        args, axes = list(args), list(axes)
-        for i in range(nc + nk, len(args)):            # the axis of steps stays first
-            if axes[i] == 0:
-                args[i], axes[i] = move_axis(args[i], 0, 1), 1
-        row_axes = [None if a is None else a - 1 for a in axes[nc + nk:]]
+        args = list(args)
+        row_axes = [None if a is None else max(a - 1, 0) for a in axes[nc + nk:]]
         carry = [0 if m and a is None else a for a, m in
                  zip(axes[nc:nc + nk], carried(jaxpr, [a is not None for a in axes], nc, nk))]
         while True:
@@ -177,6 +174,9 @@ class Scan(Primitive):
         for i, a in enumerate(carry, nc):
             if a is not None and axes[i] is None:
                 args[i] = to_axis(size, args[i], None, a)
+        for i in range(nc + nk, len(args)):            # the axis of steps stays first
+            if axes[i] == 0:
+                args[i] = move_axis(args[i], 0, 1)
         outs = bind(self, args, {"jaxpr": mapped, "num_consts": nc, "num_carry": nk, **params})
         return outs, [*carry, *[None if a is None else a + 1 for a in out_axes[nk:]]]
 
