@@ -149,7 +149,7 @@ def _column(c, arrays, shape, dtype, wrap: bool) -> Array:
     if type(c) is Picked:
         a = arrays[c.place]
         a = as_array(a) if type(a) is np.ndarray else a
-        return lax.broadcast_in_dim(convert(_from_the_end(a, c.size) if wrap else a, dtype), shape, c.axes)
+        return lax.broadcast_in_dim(convert(index_from_end(a, c.size) if wrap else a, dtype), shape, c.axes)
     if type(c) is Number:
         return lax.broadcast_in_dim(number(c.value, dtype), shape, ())
     line = lax.iota(dtype, c.count)
@@ -157,7 +157,7 @@ def _column(c, arrays, shape, dtype, wrap: bool) -> Array:
     return lax.broadcast_in_dim(line, shape, (c.axis,))
 
 
-def _from_the_end(a: Array, size) -> Array:
+def index_from_end(a: Array, size) -> Array:
     """Indices with negative ones counted from the end of an axis."""
     dtype = a.aval.dtype
     if dtype not in dtypes.SIGNED:

@@ -1,0 +1,299 @@
+"""Where things are: nonzero and its relatives, searchsorted, and indices of many axes as one and back."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.errors import ConcretizationTypeError
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, wrap_host
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+from gradix.numpy.arithmetic import remainder
+from gradix.numpy.cumulative import cumsum
+from gradix.numpy.indexing import take_index
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
+from gradix.numpy.selection import where
+from gradix.numpy.shapes import ravel
+
+_INT = np.dtype("int32")
+_METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
+
+
+def _truth(name: str, a) -> Array:
+    x = as_operand(name, a)
+    return x if x.aval.dtype == bool else lax.ne(x, number(0, x.aval.dtype))
+
+
+# -- nonzero -------------------------------------------------------------------------------------------------------
+
+def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
+    """The indices of the elements that are not zero, one array for each axis.
+
+    Args:
+        a: an array with one axis at least.
+        size: how many indices to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        fill_value: a scalar, or one for each axis; by default 0.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
+        (Array([1, 3], dtype=int32),)
+    """
+    mask = _truth("nonzero", a)
+    if not mask.aval.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+    if size is None:
+        return tuple([wrap_host(i.astype(_index_dtype())) for i in np.nonzero(_known(mask))])
+    fills = _fills(fill_value, mask.aval.ndim)
+    if size == 0 or not mask.aval.size:
+        return tuple([lax.full((size,), number(0, _index_dtype()) if mask.aval.size else f) for f in fills])
+    places, there = _first_places(ravel(mask), size)
+    out = _unravelled(places, mask.aval.shape)
+    return tuple([where(there, i, f) for i, f in zip(out, fills)])
+
+
+def _known(mask) -> np.ndarray:
+    if isinstance(mask, Tracer):
+        raise ConcretizationTypeError(mask, "The size argument of jnp.nonzero must be statically specified to use "
+                                            "jnp.nonzero within transformations: jnp.nonzero(x, size=n, fill_value=0). "
+                                            "jnp.where(condition, x, y) with three arguments needs no size.")
+    return mask.host if isinstance(mask, ArrayImpl) else np.asarray(mask)
+
+
+def _index_dtype():
+    return dtypes.python_scalar_dtype(int)
+
+
+def _fills(fill_value, ndim: int) -> list:
+    dtype = _index_dtype()
+    if isinstance(fill_value, tuple):
+        if len(fill_value) != ndim:
+            raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
+        return [convert(as_operand("nonzero", f), dtype) for f in fill_value]
+    fill = as_operand("nonzero", 0 if fill_value is None else fill_value)
+    if fill.aval.ndim:
+        raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
+    return [convert(fill, dtype)] * ndim
+
+
+def _first_places(mask, size: int):
+    """The positions of the first `size` elements of a row that hold, and which of the `size` slots are taken."""
+    dtype = _index_dtype()
+    count = cumsum(convert(mask, dtype))
+    slots = where(mask, lax.sub(count, number(1, dtype)), number(size, dtype))
+    places = lax.full((size,), number(0, dtype)).at[slots].set(lax.iota(dtype, mask.aval.size), mode="drop",
+                                                               unique_indices=False)
+    total = lax.reduce_max(count, (0,))
+    return places, lax.lt(lax.iota(dtype, size), lax.broadcast_in_dim(total, (size,), ()))
+
+
+def _unravelled(flat, shape: tuple) -> list:
+    out = []
+    for n in shape[:0:-1]:
+        n = number(n, flat.aval.dtype)
+        out.append(lax.rem(flat, n))
+        flat = lax.div(flat, n)
+    return [flat, *out[::-1]] if shape else []
+
+
+def flatnonzero(a, *, size: int | None = None, fill_value=None):
+    """The indices, counted in one row, of the elements that are not zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
+        Array([1, 3], dtype=int32)
+    """
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a, *, size: int | None = None, fill_value=None):
+    """The indices of the elements that are not zero, a row for each.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.argwhere(jnp.array([[0, 3], [0, 4]]))
+        Array([[0, 1],
+               [1, 1]], dtype=int32)
+    """
+    x = as_operand("argwhere", a)
+    if not x.aval.ndim:
+        count = len(nonzero(lax.reshape(x, (1,)), size=size)[0])
+        return lax.full((count, 0), number(0, _index_dtype()))
+    fills = fill_value
+    if isinstance(fill_value, Array) and fill_value.aval.ndim:
+        fills = tuple(lax.unstack(fill_value, 0))
+    return lax.stack(list(nonzero(x, size=size, fill_value=fills)), 1)
+
+
+# -- searchsorted --------------------------------------------------------------------------------------------------
+
+def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan"):
+    """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
+
+    Args:
+        a: a sorted array of one axis.
+        v: values of any shape.
+        side: "left" before equal elements, "right" after them.
+        sorter: indices that sort `a`, if it is not sorted.
+        method: "scan" and "scan_unrolled" halve the row step by step, "compare_all" compares every pair, "sort" sorts
+            both together.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
+        Array(3, dtype=int32)
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+    if method not in _METHODS:
+        raise ValueError(f"invalid argument method={method!r}, expected one of {list(_METHODS)}")
+    x, v = promote_dtypes("searchsorted", a, v)
+    if x.aval.ndim != 1:
+        raise ValueError(f"a should be 1-dimensional, got shape {x.aval.shape}.")
+    if sorter is not None:
+        x = take_index(x, as_operand("searchsorted", sorter))
+    n = x.aval.shape[0]
+    if not n:
+        return lax.full(v.aval.shape, number(0, _INT))
+    goes_before = _before if side == "left" else _not_after
+    if n <= 16 or method == "compare_all":
+        return _count_all(x, v, goes_before)
+    return _count_by_sorting(x, v, side) if method == "sort" else _count_by_halving(x, v, goes_before)
+
+
+def _before(x, v):
+    """`x < v`, elementwise, with NaN last; complex numbers by real part, then imaginary part."""
+    if x.aval.dtype in COMPLEX:
+        xr, vr = lax.real(x), lax.real(v)
+        same = lax.bitwise_not(lax.bitwise_or(_before(xr, vr), _before(vr, xr)))
+        return lax.bitwise_or(_before(xr, vr), lax.bitwise_and(same, _before(lax.imag(x), lax.imag(v))))
+    less = lax.lt(x, v)
+    if x.aval.dtype not in INEXACT:
+        return less
+    return lax.bitwise_or(less, lax.bitwise_and(lax.eq(x, x), lax.ne(v, v)))
+
+
+def _not_after(x, v):
+    return lax.bitwise_not(_before(v, x))
+
+
+def _count_all(x, v, goes_before):
+    shape = (*v.aval.shape, x.aval.shape[0])
+    hits = goes_before(lax.broadcast_in_dim(x, shape, (len(shape) - 1,)),
+                       lax.broadcast_in_dim(v, shape, range(len(shape) - 1)))
+    return lax.reduce_sum(convert(hits, _INT), (len(shape) - 1,))
+
+
+def _count_by_halving(x, v, goes_before):
+    """Bisection; each step doubles the resolution, so the loop is as long as the size has bits."""
+    n = x.aval.shape[0]
+    at = lax.full(v.aval.shape, number(0, _INT))
+    for bit in reversed(range(n.bit_length())):
+        further = lax.add(at, number(1 << bit, _INT))
+        last = lax.sub(further, number(1, _INT))
+        inside = lax.lt(last, number(n, _INT))
+        pivot = take_index(x, lax.min(last, number(n - 1, _INT)), wrap_negative_indices=False)
+        at = where(lax.bitwise_and(inside, goes_before(pivot, v)), further, at)
+    return at
+
+
+def _count_by_sorting(x, v, side: str):
+    flat = ravel(v)
+    n, m = x.aval.shape[0], flat.aval.shape[0]
+    first, second = (flat, x) if side == "left" else (x, flat)
+    both = lax.concatenate([first, second], 0)
+    order = lax.sort((both, lax.iota(_INT, n + m)), num_keys=1)[1]
+    rank = lax.full((n + m,), number(0, _INT)).at[order].set(lax.iota(_INT, n + m), unique_indices=True)
+    start = 0 if side == "left" else n
+    own = lax.slice(rank, (start,), (start + m,))
+    among = lax.sort((flat, lax.iota(_INT, m)), num_keys=1)[1]
+    before = lax.full((m,), number(0, _INT)).at[among].set(lax.iota(_INT, m), unique_indices=True)
+    return lax.reshape(lax.sub(own, before), v.aval.shape)
+
+
+# -- many axes as one ----------------------------------------------------------------------------------------------
+
+def unravel_index(indices, shape) -> tuple:
+    """Indices counted in one row as indices of each axis of an array of `shape`; those out of bounds are clipped.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.unravel_index(5, (2, 3))
+        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    i = as_operand("unravel_index", indices)
+    shape = tuple(shape) if hasattr(shape, "__len__") else (shape,)
+    if i.aval.dtype not in INTEGER:
+        raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
+    total = prod(shape)
+    i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
+    i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
+    return tuple(_unravelled(i, shape))
+
+
+def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C"):
+    """Indices of each axis of an array of shape `dims` as indices counted in one row.
+
+    Args:
+        multi_index: an array for each axis.
+        dims: the shape.
+        mode: for indices out of bounds: "raise" (not under a transformation), "wrap" or "clip".
+        order: "C" counts the last axis fastest, "F" the first.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.ravel_multi_index((1, 2), (2, 3))
+        Array(5, dtype=int32, weak_type=True)
+    """
+    if len(multi_index) != len(dims):
+        raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    if order not in ("C", "F"):
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    parts = promote_dtypes("ravel_multi_index", *multi_index)
+    if parts[0].aval.dtype not in INTEGER:
+        raise TypeError("only int indices permitted, got dtype " + str(parts[0].aval.dtype))
+    if mode == "raise":
+        _check_inside(parts, dims)
+    elif mode == "clip":
+        parts = [lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype)) for p, n in zip(parts, dims)]
+    else:
+        parts = [remainder(p, number(n, p.aval.dtype)) for p, n in zip(parts, dims)]
+    pairs = list(zip(parts, dims))
+    out, step = None, 1
+    for p, n in pairs[::-1] if order == "C" else pairs:
+        term = p if step == 1 else p * step
+        out, step = term if out is None else out + term, step * n
+    return out
+
+
+def _check_inside(parts, dims) -> None:
+    for p, n in zip(parts, dims):
+        if isinstance(p, Tracer):
+            raise ConcretizationTypeError(p, "The error occurred because ravel_multi_index was jit-compiled with "
+                                             "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        held = p.host if isinstance(p, ArrayImpl) else np.asarray(p)
+        if ((held < 0) | (held >= n)).any():
+            raise ValueError(f"invalid entry in coordinates array: an axis of size {n} has no elements {held.min()} to "
+                             f"{held.max()}.")
+
+
+def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> tuple:
+    """The indices of the elements of an (n, n) array that `mask_func(array, k)` keeps.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.mask_indices(2, jnp.triu)
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    ones = broadcast_to(number(1, _INT), (n, n))
+    return nonzero(mask_func(ones, k), size=size)

@@ -1,0 +1,158 @@
+"""Elements in order: sort, argsort, lexsort, partition."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
+from gradix.numpy.at import IndexUpdateHelper
+from gradix.numpy.axes import axis_of
+from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes
+from gradix.numpy.shapes import ravel
+
+_INT = np.dtype("int32")
+
+
+def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
+    if kind is not None:
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
+                        "stability.")
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported: arrays have no named fields.")
+    x = as_operand(name, a)
+    return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.aval.ndim))
+
+
+def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+    """The elements in increasing order along an axis, NaN last.
+
+    Args:
+        a: an array.
+        axis: None takes all elements in one row.
+        kind, order: not supported.
+        stable: whether equal elements keep their order.
+        descending: sort from the largest to the smallest.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.sort(jnp.array([3, 1, 2]))
+        Array([1, 2, 3], dtype=int32)
+    """
+    x, axis = _prepared("sort", a, axis, kind, order)
+    out = lax.sort(x, dimension=axis, is_stable=stable)
+    return lax.rev(out, (axis,)) if descending else out
+
+
+def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False,
+            dtype=None):
+    """The indices that put the elements in increasing order along an axis, NaN last.
+
+    Args:
+        a: an array.
+        axis: None takes all elements in one row.
+        kind, order: not supported.
+        stable: whether equal elements keep their order.
+        descending: from the largest to the smallest.
+        dtype: an integer dtype for the result; by default the default integer's.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.argsort(jnp.array([3, 1, 2]))
+        Array([1, 2, 0], dtype=int32)
+    """
+    x, axis = _prepared("argsort", a, axis, kind, order)
+    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "argsort")
+    places = lax.broadcasted_iota(dtype, x.aval.shape, axis)
+    if not descending:
+        return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
+    if not stable:
+        return lax.rev(lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,))
+    # Reversed before and after, equal elements keep their order.
+    out = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1)[1]
+    return lax.rev(out, (axis,))
+
+
+def lexsort(keys, axis: int = -1):
+    """The indices that sort by several keys, the last of which counts most.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.lexsort((jnp.array([1, 0, 0]), jnp.array([5, 5, 4])))
+        Array([2, 1, 0], dtype=int32)
+    """
+    if isinstance(keys, (Array, np.ndarray)):
+        keys = lax.unstack(as_operand("lexsort", keys), 0)
+    keys = [as_operand("lexsort", k, i) for i, k in enumerate(keys)]
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    shapes = {k.aval.shape for k in keys}
+    if len(shapes) > 1:
+        raise ValueError(f"all keys need to be the same shape, got {[k.aval.shape for k in keys]}.")
+    if not keys[0].aval.ndim:
+        return number(0, dtypes.python_scalar_dtype(int))
+    axis = axis_of(axis, keys[0].aval.ndim)
+    places = lax.broadcasted_iota(dtypes.python_scalar_dtype(int), keys[0].aval.shape, axis)
+    return lax.sort((*keys[::-1], places), dimension=axis, num_keys=len(keys))[-1]
+
+
+def sort_complex(a):
+    """The elements in increasing order along the last axis, by real part and then imaginary part, as complex numbers.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.sort_complex(jnp.array([2, 1]))
+        Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    out = sort(as_operand("sort_complex", a))
+    dtype = out.aval.dtype
+    return out if dtype in COMPLEX else convert(out, promote_dtypes("sort_complex", out, 1j)[0].aval.dtype)
+
+
+# -- partition -----------------------------------------------------------------------------------------------------
+
+def _descending(x):
+    """Numbers that sort the other way round, without overflow; its own inverse."""
+    return lax.neg(x) if x.aval.dtype in INEXACT else lax.bitwise_not(x)
+
+
+def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
+    x = as_operand(name, a)
+    if x.aval.dtype in COMPLEX:
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented. Sort by the real part: "
+                                  "x[jnp.argsort(x.real)].")
+    axis = axis_of(axis, x.aval.ndim)
+    return x, axis_of(kth, x.aval.shape[axis]), axis
+
+
+def partition(a, kth: int, axis: int = -1):
+    """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.partition(jnp.array([5, 3, 1, 4]), 1)
+        Array([1, 3, 5, 4], dtype=int32)
+    """
+    x, kth, axis = _partition_of("partition", a, kth, axis)
+    low = _descending(lax.top_k(_descending(x), kth + 1, axis=axis)[0])
+    high = lax.top_k(x, x.aval.shape[axis] - kth - 1, axis=axis)[0]
+    return lax.concatenate([low, high], axis)
+
+
+def argpartition(a, kth: int, axis: int = -1):
+    """The indices that partition the elements along an axis, as `partition` does.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.argpartition(jnp.array([5, 3, 1, 4]), 1)
+        Array([2, 1, 0, 3], dtype=int32)
+    """
+    x, kth, axis = _partition_of("argpartition", a, kth, axis)
+    n = x.aval.shape[axis]
+    low = lax.top_k(_descending(x), kth + 1, axis=axis)[1]
+    places = [lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low for d in range(x.aval.ndim)]
+    rest = lax.full(x.aval.shape, number(1, _INT))
+    rest = IndexUpdateHelper(rest)[tuple(places)].set(0, unique_indices=True)
+    high = lax.top_k(rest, n - kth - 1, axis=axis)[1]
+    return lax.concatenate([low, high], axis)
