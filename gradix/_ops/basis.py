@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, typeof
+from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind, state
@@ -293,5 +293,5 @@ def is_differentiable(aval) -> bool:
 
 def full_like_one(aval):
     """Ones of this type."""
-    one = as_array(np.ones((), dtypes.physical_dtype(aval.dtype)))
+    one = ArrayImpl(np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
     return broadcast_in_dim(one, aval.shape, ()) if aval.shape else one
