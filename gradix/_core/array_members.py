@@ -28,6 +28,13 @@ def _scalar(x, member: str):
     return host[()]
 
 
+def _real_scalar(x, name: str):
+    value = _scalar(x, f"__{name}__")
+    if value.dtype.kind == "c":
+        raise TypeError(f"{name}() argument must be a real number, not a complex one; take x.real or abs(x) first.")
+    return value
+
+
 def truth(self) -> bool:
     """The truth value of an array with one element."""
     host = _concrete(self, "__bool__").host
@@ -42,12 +49,12 @@ def truth(self) -> bool:
 
 def to_int(self) -> int:
     """The value of an array without axes as an int."""
-    return int(_scalar(self, "__int__"))
+    return int(_real_scalar(self, "int"))
 
 
 def to_float(self) -> float:
     """The value of an array without axes as a float."""
-    return float(_scalar(self, "__float__"))
+    return float(_real_scalar(self, "float"))
 
 
 def to_complex(self) -> complex:

@@ -24,7 +24,7 @@ from gradix.numpy.elementary import (
     cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, i0, log, log10, log1p, log2, rad2deg, radians, sin, sinc,
     sinh, sqrt, tan, tanh,
 )
-from gradix.numpy.floating import (
+from gradix.numpy.parts import (
     angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
     real, rint, round, signbit, spacing, trunc,
 )

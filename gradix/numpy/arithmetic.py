@@ -291,22 +291,26 @@ def power(x1, x2, /):
         if isinstance(x2, (int, np.integer, np.bool_)) or (
                 isinstance(x2, np.ndarray) and not x2.ndim and x2.dtype.kind in "iub"):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
-        return _power(*operands("power", x1, x2))
+        x, y = operands("power", x1, x2)
+        return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_counts(x1, x2, x, y))
     return _power_of_array(x1, x2)
 
 
-def _power(x, y):
-    if x.aval.dtype in INEXACT:
-        return lax.pow(x, y)
-    return _integer_power(*numeric_operands("power", x, y))
+def _counts(x1, x2, x, y):
+    """Promoted operands of a power of integers; a boolean one makes the result strongly typed."""
+    if any([v is True or v is False or getattr(v, "dtype", None) == _BOOL for v in (x1, x2)]):
+        dtype = dtypes.to_numeric_dtype(x.aval.dtype)
+        return convert(x, dtype), convert(y, dtype)
+    return x, y
 
 
 def _power_of_array(x1, x2):
     x, y = operands("power", x1, x2)
     if x.aval.dtype not in INEXACT:
+        x, y = _counts(x1, x2, x, y)
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
-            return lax.integer_pow(numeric_operand("power", x), int(x2.host))
-        return _integer_power(*numeric_operands("power", x, y))
+            return lax.integer_pow(x, int(x2.host))
+        return _integer_power(x, y)
     if x2.aval.dtype in dtypes.INTEGER and not isinstance(x1, int):
         exponent = x2 if x2.aval.ndim == y.aval.ndim else lax.broadcast_in_dim(
             x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim)))

@@ -6,7 +6,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core import array_members
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import install
-from gradix.numpy import conversion, cumulative, floating, matrices, moments, reductions, selection, views
+from gradix.numpy import conversion, cumulative, matrices, moments, parts, reductions, selection, views
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.indexing import getitem
 from gradix.numpy.operators import OPERATORS
@@ -144,7 +144,7 @@ def clip(self, min=None, max=None):
 
 def conj(self):
     """The complex conjugate of each element."""
-    return floating.conjugate(self)
+    return parts.conjugate(self)
 
 
 def copy(self):
@@ -163,7 +163,7 @@ def std(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
 
 
 def _round(self, ndigits=None):
-    out = floating.round(self, 0 if ndigits is None else ndigits)
+    out = parts.round(self, 0 if ndigits is None else ndigits)
     return out if ndigits is not None else conversion.astype(out, int)
 
 
@@ -227,7 +227,7 @@ _METHODS = {
         reshape, transpose, flatten, ravel, squeeze, swapaxes, repeat, take, choose, compress, nonzero, sort, argsort,
         argpartition, searchsorted, dot, astype, clip, conj, copy, var, std, to_device, reductions.sum, reductions.prod,
         reductions.max, reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin,
-        reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod, floating.round, matrices.diagonal,
+        reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod, parts.round, matrices.diagonal,
         matrices.trace, views.view, views.byteswap,
     )
 }
@@ -238,8 +238,8 @@ _SPECIAL = {
 _PROPERTIES = {
     "T": property(transpose, doc="The array with its axes reversed."),
     "mT": property(_matrix_transpose, doc="The array with its last two axes exchanged."),
-    "real": property(floating.real, doc="The real part."),
-    "imag": property(floating.imag, doc="The imaginary part."),
+    "real": property(parts.real, doc="The real part."),
+    "imag": property(parts.imag, doc="The imaginary part."),
     "at": property(IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."),
     "flat": property(_flat, doc="Not supported."),
 }

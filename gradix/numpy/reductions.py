@@ -69,6 +69,8 @@ def _accumulate(name: str, op, combine, identity, a, axis, dtype, out, keepdims,
     # Half precision is added up in float32, unless the user named the dtype.
     half = dtype is None and result in FLOAT and result.itemsize < 4
     x = convert(x, _F32 if half else result)
+    if result == _BOOL:                         # 1 + 1 is 1: sums are `or`, products `and`
+        op, combine = (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
         x = choose(where_mask(name, where, shape), x, number(identity, x.aval.dtype))

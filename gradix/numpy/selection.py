@@ -71,7 +71,7 @@ def _select(condition, x, y):
         condition = broadcast_to(condition, shape)
     if y.aval.ndim:
         y = broadcast_to(y, shape)
-    if x.aval.ndim or not y.aval.ndim:              # one of them must have the result's shape, the other may be a scalar
+    if x.aval.ndim or not y.aval.ndim:                      # a scalar may stand beside an array
         x = broadcast_to(x, shape)
     return lax._choose(condition, y, x)
 
@@ -84,8 +84,8 @@ def _truth(name: str, x) -> Array:
 
 def _where_indices(condition, x, y, size, fill_value):
     if x is not None or y is not None:
-        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got only "
-                         f"{'x' if y is None else 'y'}. Write where(condition, x, 0) to choose against a constant.")
+        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got "
+                         f"only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant.")
     from_mask = as_operand("where", condition)
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
