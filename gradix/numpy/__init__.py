@@ -4,6 +4,9 @@ from gradix.numpy.arithmetic import (
     abs, absolute, divide, divmod, fabs, float_power, floor_divide, fmax, fmin, fmod, gcd, lcm, mod, positive, pow,
     power, reciprocal, remainder, sign, square, true_divide,
 )
+from gradix.numpy.bits import (
+    packbits, unpackbits,
+)
 from gradix.numpy.calculus import (
     convolve, correlate, diff, ediff1d, gradient, interp, trapezoid, unwrap,
 )
@@ -24,17 +27,26 @@ from gradix.numpy.elementary import (
     cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, i0, log, log10, log1p, log2, rad2deg, radians, sin, sinc,
     sinh, sqrt, tan, tanh,
 )
-from gradix.numpy.parts import (
-    angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
-    real, rint, round, signbit, spacing, trunc,
+from gradix.numpy.files import (
+    load, save, savez,
 )
 from gradix.numpy.histograms import (
     bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd,
+)
+from gradix.numpy.index_tricks import (
+    c_, index_exp, ix_, mgrid, ogrid, r_, s_,
+)
+from gradix.numpy.joining import (
+    append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, repeat, split,
+    stack, tile, unstack, vsplit, vstack,
 )
 from gradix.numpy.logic import (
     allclose, array_equal, array_equiv, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not,
     bitwise_right_shift, equal, greater, greater_equal, invert, isclose, iscomplex, iscomplexobj, isfinite, isinf,
     isnan, isneginf, isposinf, isreal, isrealobj, left_shift, less, less_equal, logical_not, not_equal, right_shift,
+)
+from gradix.numpy.mapping import (
+    apply_along_axis, apply_over_axes,
 )
 from gradix.numpy.matrices import (
     bartlett, blackman, diag, diag_indices, diag_indices_from, diagflat, diagonal, eye, hamming, hanning, identity,
@@ -46,6 +58,13 @@ from gradix.numpy.moments import (
 from gradix.numpy.nanreductions import (
     nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )
+from gradix.numpy.padding import (
+    pad,
+)
+from gradix.numpy.parts import (
+    angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
+    real, rint, round, signbit, spacing, trunc,
+)
 from gradix.numpy.printing import (
     array_repr, array_str, get_printoptions, printoptions, set_printoptions,
 )
@@ -54,6 +73,9 @@ from gradix.numpy.quantiles import (
 )
 from gradix.numpy.ranges import (
     arange, geomspace, linspace, logspace,
+)
+from gradix.numpy.rearrangement import (
+    delete, insert, resize, roll, trim_zeros,
 )
 from gradix.numpy.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
@@ -66,8 +88,25 @@ from gradix.numpy.scalar_types import (
     issubdtype, iterable, number, object_, promote_types, result_type, signedinteger, single, uint, uint16, uint2,
     uint32, uint4, uint64, uint8, unsignedinteger,
 )
+from gradix.numpy.searching import (
+    argwhere, flatnonzero, mask_indices, nonzero, ravel_multi_index, searchsorted, unravel_index,
+)
 from gradix.numpy.selection import (
     clip, piecewise, select, where,
+)
+from gradix.numpy.sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
+)
+from gradix.numpy.shapes import (
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
+    flipud, matrix_transpose, moveaxis, ndim, permute_dims, ravel, reshape, rollaxis, rot90, shape, size, squeeze,
+    swapaxes, transpose,
+)
+from gradix.numpy.sorting import (
+    argpartition, argsort, lexsort, partition, sort, sort_complex,
+)
+from gradix.numpy.taking import (
+    choose, compress, extract, fill_diagonal, place, put, put_along_axis, take, take_along_axis,
 )
 from gradix.numpy.ufunc import (
     ufunc,

@@ -10,14 +10,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import (
-    as_operand,
-    inexact_operand,
-    inexact_operands,
-    like,
-    number,
-    numeric_operand,
-    numeric_operands,
-    operands,
+    as_operand, convert, inexact_operand, inexact_operands, like, number, numeric_operand, numeric_operands, operands,
 )
 from gradix.numpy.selection import where
 

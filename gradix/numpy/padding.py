@@ -11,7 +11,7 @@ from gradix._api.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
-from gradix.numpy.floating import round
+from gradix.numpy.parts import round
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
 from gradix.numpy.promotion import as_operand, convert, number

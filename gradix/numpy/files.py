@@ -1,0 +1,54 @@
+"""Arrays in files, in NumPy's formats."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix.numpy.conversion import asarray
+
+
+def load(file, *args: Any, **kwargs: Any):
+    """The array in a `.npy` file, or a mapping of those in a `.npz` file.
+
+    Args:
+        file: a path, or an open file.
+        *args: further arguments of `numpy.load`.
+        **kwargs: the same.
+
+    Example:
+        >>> import io, gradix.numpy as jnp
+        >>> file = io.BytesIO()
+        >>> jnp.save(file, jnp.arange(3))
+        >>> _ = file.seek(0)
+        >>> jnp.load(file)
+        Array([0, 1, 2], dtype=int32)
+    """
+    out = np.load(file, *args, **kwargs)
+    if not isinstance(out, np.ndarray):
+        return out
+    if out.dtype.kind == "V" and not out.dtype.names:
+        raise ValueError(f"load: the file's dtype {out.dtype} is none NumPy can name; bfloat16 and the 8-bit types are "
+                         "saved without their name. Use np.load(file).view(dtype) and asarray.")
+    return asarray(out)
+
+
+def save(file, arr, allow_pickle: bool = True) -> None:
+    """Write an array to a `.npy` file.
+
+    Example:
+        >>> import io, gradix.numpy as jnp
+        >>> jnp.save(io.BytesIO(), jnp.arange(3))
+    """
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file, *args, allow_pickle: bool = True, **kwds) -> None:
+    """Write several arrays to a `.npz` file, under the names of the keywords.
+
+    Example:
+        >>> import io, gradix.numpy as jnp
+        >>> jnp.savez(io.BytesIO(), x=jnp.arange(3))
+    """
+    arrays = [np.asarray(a) for a in args]
+    np.savez(file, *arrays, allow_pickle=allow_pickle, **{k: np.asarray(a) for k, a in kwds.items()})
