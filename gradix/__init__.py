@@ -44,7 +44,6 @@ from gradix._base.config import (
 from gradix._core.dtypes import float0 as float0
 from gradix._core.operators import Array as Array
 from gradix._core.sharding import PartitionSpec as P, Shard as Shard
-from gradix._runtime import dispatch as _dispatch      # installs what evaluates primitives
 from gradix._api.autodiff import (
     grad as grad,
     jvp as jvp,
@@ -99,21 +98,30 @@ from gradix._api.jacobians import (
     jacobian as jacobian,
     jacrev as jacrev,
 )
-from gradix._api.jit import jit as jit
+from gradix._api.jit import (
+    clear_caches as clear_caches,
+    jit as jit,
+)
+from gradix._api.pullbacks import fwd_and_bwd as fwd_and_bwd
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap
 
 from gradix import (
+    ad_checkpoint as ad_checkpoint,
     core as core,
+    custom_derivatives as custom_derivatives,
+    debug as debug,
     dtypes as dtypes,
     errors as errors,
+    interpreters as interpreters,
     lax as lax,
     numpy as numpy,
-    interpreters as interpreters,
     random as random,
     sharding as sharding,
     stages as stages,
     tree as tree,
     tree_util as tree_util,
+    typing as typing,
+    version as version,
 )
 from gradix.compat import install_as_jax as install_as_jax

@@ -300,11 +300,11 @@ def _tangent(name, x, t, index):
 class Pullback:
     """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out."""
 
-    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "n_out", "wrap")
+    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source")
 
-    def __init__(self, program: LinearProgram, in_tree, out_tree, in_avals, out_avals, wrap=None):
+    def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
-        self.in_avals, self.out_avals, self.wrap = in_avals, out_avals, wrap
+        self.in_avals, self.out_avals, self.source = in_avals, out_avals, source
 
     def __call__(self, cts):
         leaves, tree = flatten(cts)

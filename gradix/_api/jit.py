@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from typing import Any, Callable
 
 import numpy as np
@@ -26,8 +27,8 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.key_flow import call_checked, key_flow
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind, state
+from gradix._runtime import dispatch, xla
 from gradix._runtime import program as _program
-from gradix._runtime import xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
@@ -86,6 +87,16 @@ def _forget(array: ArrayImpl) -> None:
         array._host = None
 
 
+_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+
+
+def clear_caches() -> None:
+    """Forget all traces and compiled programs of this process; whatever is needed is made anew."""
+    for function in _functions:
+        function.clear_cache()
+    dispatch.clear()
+
+
 class JitFunction:
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
@@ -98,6 +109,7 @@ class JitFunction:
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
+        _functions.add(self)
 
     def __call__(self, *args, **kwargs):
         if self._has_static or _options.jax_disable_jit:
