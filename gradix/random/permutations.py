@@ -98,7 +98,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     elements = a.aval.shape[canonical_axis(axis, a.aval.ndim)] if a.aval.shape else index(lax.convert_element_type(a, int))
     _check_population(elements, count, replace)
     if not count:
-        return _empty(a, shape, axis)
+        return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
     key = take_key("choice", key)
     if p is not None:
         where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode)
@@ -148,11 +148,3 @@ def _first_of_permutation(key, a, elements, shape, count, axis):
         drawn = _take(a, _shuffled_numbers(key, elements), axis)
     own = a.aval.shape
     return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1:])
-
-
-def _empty(a, shape, axis):
-    if not a.aval.shape:
-        return lax.full(shape, 0, dtypes.python_scalar_dtype(int))
-    axis = canonical_axis(axis, a.aval.ndim)
-    own = a.aval.shape
-    return lax.full(own[:axis] + shape + own[axis + 1:], 0, a.aval.dtype)

@@ -1,0 +1,378 @@
+"""Activation functions: rectifiers, sigmoids and their relatives."""
+from __future__ import annotations
+
+import math
+
+from gradix import lax
+from gradix._api.custom_derivatives import custom_jvp
+from gradix._core.array import ArrayImpl
+from gradix._core.operators import Array
+from gradix._core.trace import state
+from gradix._ops.dimensions import canonical_axis
+from gradix.nn.composition import fused
+from gradix.numpy.arithmetic import maximum, minimum
+from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _tanh
+from gradix.numpy.promotion import as_operand, inexact_operand
+from gradix.numpy.selection import clip, where
+
+
+# -- rectifiers ----------------------------------------------------------------------------------------------------
+
+# The derivative at a corner is that of the flat side, where max and min would give half.
+@custom_jvp
+def _relu(x):
+    return maximum(x, 0)
+
+
+@_relu.defjvp
+def _relu_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _relu(x), where(x > 0, t, 0)
+
+
+def relu(x):
+    """max(x, 0); its derivative at 0 is 0.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.relu(jnp.array([-1.0, 0.0, 2.0]))
+        Array([0., 0., 2.], dtype=float32)
+    """
+    if type(x) is ArrayImpl and state.stage is None:
+        return maximum(x, 0)
+    return _relu(as_operand("relu", x))
+
+
+@custom_jvp
+def _relu6(x):
+    return minimum(maximum(x, 0), 6.0)
+
+
+@_relu6.defjvp
+def _relu6_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _relu6(x), where((x > 0) & (x < 6), t, 0)
+
+
+def relu6(x):
+    """min(max(x, 0), 6); its derivative at the corners is 0.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.relu6(jnp.array([-1.0, 3.0, 8.0]))
+        Array([0., 3., 6.], dtype=float32)
+    """
+    if type(x) is ArrayImpl and state.stage is None:
+        return minimum(maximum(x, 0), 6.0)
+    return _relu6(as_operand("relu6", x))
+
+
+@fused
+def leaky_relu(x, negative_slope=0.01):
+    """x where x ≥ 0, else negative_slope · x.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
+        Array([-0.01,  2.  ], dtype=float32)
+    """
+    return where(x >= 0, x, negative_slope * x)
+
+
+@fused
+def elu(x, alpha=1.0):
+    """x where x > 0, else alpha · (eˣ − 1).
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.elu(jnp.array([-1.0, 2.0]))
+        Array([-0.63212055,  2.        ], dtype=float32)
+    """
+    # The inner choice keeps eˣ from overflowing where it is not used, and its derivative from becoming NaN.
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x)))
+
+
+@fused
+def celu(x, alpha=1.0):
+    """max(x, 0) + min(alpha · (e^(x / alpha) − 1), 0): `elu` with a continuous derivative for every alpha.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.celu(jnp.array([-1.0, 2.0]))
+        Array([-0.63212055,  2.        ], dtype=float32)
+    """
+    return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@fused
+def selu(x):
+    """`elu` scaled so that layers of it keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.selu(jnp.array([1.0]))
+        Array([1.050701], dtype=float32)
+    """
+    return _SELU_SCALE * elu(x, _SELU_ALPHA)
+
+
+@fused
+def hard_tanh(x):
+    """x limited to [−1, 1].
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.hard_tanh(jnp.array([-3.0, 0.5]))
+        Array([-1. ,  0.5], dtype=float32)
+    """
+    return where(x > 1, 1, where(x < -1, -1, x))
+
+
+# -- sigmoids ------------------------------------------------------------------------------------------------------
+
+def sigmoid(x):
+    """1 / (1 + e⁻ˣ), of floats.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.sigmoid(jnp.array([0.0, 100.0]))
+        Array([0.5, 1. ], dtype=float32)
+    """
+    return lax.logistic(as_operand("sigmoid", x))
+
+
+@fused
+def log_sigmoid(x):
+    """log(sigmoid(x)), accurate for every x.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.log_sigmoid(jnp.array([-100.0]))
+        Array([-100.], dtype=float32)
+    """
+    return -softplus(-x)
+
+
+@fused
+def softplus(x):
+    """log(1 + eˣ).
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.softplus(jnp.array([0.0, 100.0]))
+        Array([  0.6931472, 100.       ], dtype=float32)
+    """
+    return logaddexp(x, 0.0)
+
+
+@fused
+def soft_sign(x):
+    """x / (|x| + 1).
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.soft_sign(jnp.array([1.0, -3.0]))
+        Array([ 0.5 , -0.75], dtype=float32)
+    """
+    return x / (abs(x) + 1)
+
+
+@fused
+def silu(x):
+    """x · sigmoid(x), also called swish.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.silu(jnp.array([0.0, 1.0]))
+        Array([0.       , 0.7310586], dtype=float32)
+    """
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+@fused
+def hard_sigmoid(x):
+    """relu6(x + 3) / 6, a sigmoid of straight lines.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.hard_sigmoid(jnp.array([0.0, 9.0]))
+        Array([0.5, 1. ], dtype=float32)
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+@fused
+def hard_silu(x):
+    """x · hard_sigmoid(x), also called hard_swish.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.hard_silu(jnp.array([-3.0, 3.0]))
+        Array([-0.,  3.], dtype=float32)
+    """
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@fused
+def mish(x):
+    """x · tanh(softplus(x)).
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.mish(jnp.array([0.0, 1.0]))
+        Array([0.       , 0.8650984], dtype=float32)
+    """
+    return x * _tanh(softplus(x))
+
+
+@fused
+def squareplus(x, b=4):
+    """(x + √(x² + b)) / 2, an algebraic `softplus`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.squareplus(jnp.array([0.0]))
+        Array([1.], dtype=float32)
+    """
+    x = inexact_operand("squareplus", x)
+    return (x + lax.sqrt(lax.square(x) + b)) / 2
+
+
+@fused
+def sparse_plus(x):
+    """0 for x ≤ −1, x for x ≥ 1, and (x + 1)² / 4 between.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
+        Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
+    return where(x <= -1.0, 0.0, where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@fused
+def sparse_sigmoid(x):
+    """The derivative of `sparse_plus`: (x + 1) / 2, limited to [0, 1].
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return 0.5 * clip(x + 1.0, 0.0, 2.0)
+
+
+def tanh(x, /):
+    """The hyperbolic tangent.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.tanh(jnp.array([0.0]))
+        Array([0.], dtype=float32)
+    """
+    return _tanh(x)
+
+
+# -- others --------------------------------------------------------------------------------------------------------
+
+def gelu(x, approximate: bool = True):
+    """x · Φ(x), with Φ the normal distribution function, or its approximation by a hyperbolic tangent.
+
+    Args:
+        x: an array.
+        approximate: use the hyperbolic tangent; it differs by up to 5e-4.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.gelu(jnp.array([0.0, 1.0]), approximate=False)
+        Array([0.        , 0.84134471], dtype=float32)
+    """
+    x = inexact_operand("gelu", x)
+    if approximate:
+        return x * (0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3)))))
+    return (0.5 * x) * lax.erfc(-x * math.sqrt(0.5))
+
+
+@fused
+def glu(x, axis: int = -1):
+    """a · sigmoid(b), for the two halves a and b of x along an axis.
+
+    Args:
+        x: an array.
+        axis: an axis of even size.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.glu(jnp.array([2.0, 0.0]))
+        Array([1.], dtype=float32)
+    """
+    shape = x.aval.shape
+    axis = canonical_axis(axis, len(shape))
+    if shape[axis] % 2:
+        raise ValueError(f"axis size must be divisible by 2: glu got axis={axis} for an array of shape {shape}.")
+    a, b = lax.split(x, (shape[axis] // 2,) * 2, axis)
+    return a * sigmoid(b)
+
+
+@custom_jvp
+def _log1mexp(x):
+    return where(x < math.log(2.0), log(-expm1(-x)), log1p(-exp(-x)))
+
+
+@_log1mexp.defjvp
+def _log1mexp_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _log1mexp(x), t / expm1(x)               # e⁻ˣ / (1 − e⁻ˣ)
+
+
+def log1mexp(x):
+    """log(1 − e⁻ˣ) for x > 0, by whichever of two forms is accurate there.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.log1mexp(jnp.array([1.0]))
+        Array([-0.45867515], dtype=float32)
+    """
+    return _log1mexp(inexact_operand("log1mexp", x))
+
+
+def identity(x) -> Array:
+    """x, as an array.
+
+    Example:
+        >>> from gradix import nn
+        >>> nn.identity(2)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    return as_operand("identity", x)

@@ -1,0 +1,34 @@
+"""What the functions of `nn` share: where they run, and reading their operands."""
+from __future__ import annotations
+
+import functools
+from typing import Callable
+
+from gradix._api.jit import jit
+from gradix._core.operators import Array
+from gradix._core.trace import state
+from gradix.numpy.promotion import as_operand
+
+_EAGER_LIMIT = 1 << 16           # elements up to which composing eagerly is quicker than a compiled program
+
+
+def fused(function: Callable) -> Callable:
+    """A function of arrays composed at once while small; large arrays, and traced functions, take it as one program."""
+    compiled = jit(function, static_argnames=static_names(function))
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(x, *args, **kwargs):
+        if not isinstance(x, Array):
+            x = as_operand(name, x)
+        if state.stage is None and x.aval.size <= _EAGER_LIMIT:
+            return function(x, *args, **kwargs)
+        return compiled(x, *args, **kwargs)
+
+    return call
+
+
+def static_names(function: Callable) -> list[str]:
+    """The parameters that shape the program instead of taking part in it."""
+    names = function.__code__.co_varnames[:function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    return [n for n in names if n in ("axis", "approximate", "keepdims", "algorithm")]

@@ -1,0 +1,244 @@
+"""First values of parameters: functions `(key, shape, dtype) -> array`."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Protocol, Sequence
+
+import numpy as np
+
+from gradix import lax, numpy as jnp, random
+from gradix._core import dtypes
+from gradix.random.floats import split_keys
+from gradix.random.keys import take_key
+
+
+class Initializer(Protocol):
+    """What makes the first value of a parameter: a function `(key, shape, dtype=...) -> array`."""
+
+    def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
+
+
+def zeros(key, shape, dtype=None, out_sharding=None):
+    """Zeros.
+
+    Example:
+        >>> from gradix.nn import initializers
+        >>> initializers.zeros(None, (2,))
+        Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, dtype)
+
+
+def ones(key, shape, dtype=None, out_sharding=None):
+    """Ones.
+
+    Example:
+        >>> from gradix.nn import initializers
+        >>> initializers.ones(None, (2,))
+        Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, dtype)
+
+
+def constant(value, dtype=None) -> Initializer:
+    """An initializer that fills the parameter with `value`.
+
+    Example:
+        >>> from gradix.nn import initializers
+        >>> initializers.constant(7.0)(None, (2,))
+        Array([7., 7.], dtype=float32)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        return jnp.full(shape, value, dtype=_dtype(dtype, default))
+    return init
+
+
+def uniform(scale=1e-2, dtype=None) -> Initializer:
+    """An initializer that draws from [0, scale).
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> initializers.uniform(10.0)(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype = _dtype(dtype, default)
+        return random.uniform(key, shape, dtype) * _number(scale, dtype)
+    return init
+
+
+def normal(stddev=1e-2, dtype=None) -> Initializer:
+    """An initializer that draws normal numbers of this standard deviation.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> initializers.normal(5.0)(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype = _dtype(dtype, default)
+        return random.normal(key, shape, dtype) * _number(stddev, dtype)
+    return init
+
+
+def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initializer:
+    """An initializer that draws normal numbers cut off at `lower` and `upper` and scaled by `stddev`.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> initializers.truncated_normal(5.0)(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype = _dtype(dtype, default)
+        return random.truncated_normal(key, lower, upper, shape, dtype) * _number(stddev, dtype)
+    return init
+
+
+def _dtype(dtype, default):
+    """The dtype asked for when called, else when made, else the default float."""
+    dtype = default if dtype is None else dtype
+    return dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "an initializer")
+
+
+def _number(x, dtype):
+    return lax.convert_element_type(x, dtype) if not isinstance(x, (int, float)) else lax.full((), x, dtype)
+
+
+# -- scaled by the size of a layer ---------------------------------------------------------------------------------
+
+# The standard deviation left by cutting a normal distribution off at 2, real and complex.
+_CUT_REAL, _CUT_COMPLEX = 0.87962566103423978, 0.95311164380491208
+_MODES: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, fan_out: fan_in, "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
+    "fan_geo_avg": lambda fan_in, fan_out: (fan_in * fan_out) ** 0.5,
+}
+
+
+def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequence[int] = -2,
+                     out_axis: int | Sequence[int] = -1, batch_axis: int | Sequence[int] = (), dtype=None) -> Initializer:
+    """An initializer of variance `scale / n`, where n measures the layer.
+
+    Args:
+        scale: a positive number.
+        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input, "fan_avg", their mean, or
+            "fan_geo_avg", their geometric mean.
+        distribution: "normal", "truncated_normal" or "uniform".
+        in_axis, out_axis: the axes of inputs and outputs; the other axes are those of a receptive field.
+        batch_axis: axes of independent parameters.
+        dtype: of the parameter; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> initializers.variance_scaling(2.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype, shape = _dtype(dtype, default), tuple(shape)
+        if mode not in _MODES:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}. Modes are {', '.join(_MODES)}.")
+        variance = lax.full((), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype)
+        return _scaled(distribution, key, variance, shape, dtype)
+    return init
+
+
+def _scaled(distribution: str, key, variance, shape, dtype):
+    is_complex = dtype in dtypes.COMPLEX
+    if distribution == "normal":
+        return random.normal(key, shape, dtype) * lax.sqrt(variance)
+    if distribution == "uniform":
+        if is_complex:
+            return _disk(key, shape, dtype) * lax.sqrt(variance)
+        return random.uniform(key, shape, dtype, -1, 1) * lax.sqrt(_number(3.0, dtype) * variance)
+    if distribution == "truncated_normal":
+        deviation = lax.sqrt(variance) / _number(_CUT_COMPLEX if is_complex else _CUT_REAL, dtype)
+        drawn = _cut_normal(key, 2, shape, dtype) if is_complex else random.truncated_normal(key, -2, 2, shape, dtype)
+        return drawn * deviation
+    raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}. Distributions are 'normal', "
+                     "'truncated_normal' and 'uniform'.")
+
+
+def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
+    """How many inputs reach an output, and how many outputs an input."""
+    if len(shape) <= 1:
+        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default "
+                         f"in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly.")
+    inputs, outputs, batch = [_sizes(shape, axis) for axis in (in_axis, out_axis, batch_axis)]
+    field = math.prod(shape) / inputs / outputs / batch
+    return inputs * field, outputs * field
+
+
+def _sizes(shape, axis) -> int:
+    return shape[axis] if isinstance(axis, int) else math.prod([shape[i] for i in axis])
+
+
+def _disk(key, shape, dtype):
+    """Complex numbers of variance 1, uniform on a disk."""
+    radius_key, angle_key = split_keys(take_key("uniform", key), 2)
+    part = dtypes.real_dtype(dtype)
+    radius = lax.sqrt(_number(2, part) * random.uniform(radius_key, shape, part))
+    return lax.convert_element_type(radius, dtype) * _unit_circle(angle_key, shape, dtype, part)
+
+
+def _cut_normal(key, upper, shape, dtype):
+    """Standard complex normal numbers of at most the size `upper`."""
+    radius_key, angle_key = split_keys(take_key("truncated_normal", key), 2)
+    part = dtypes.real_dtype(dtype)
+    inside = _number(1, dtype) - lax.exp(_number(-float(upper) ** 2, dtype))
+    t = inside * lax.convert_element_type(random.uniform(radius_key, shape, part), dtype)
+    return lax.sqrt(-lax.log(_number(1, dtype) - t)) * _unit_circle(angle_key, shape, dtype, part)
+
+
+def _unit_circle(key, shape, dtype, part):
+    angle = lax.convert_element_type(random.uniform(key, shape, part), dtype) * _number(2 * np.pi, dtype)
+    return lax.exp(lax.full((), 1j, dtype) * angle)
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, summary: str):
+    def function(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    Args:
+        in_axis, out_axis: the axes of inputs and outputs.
+        batch_axis: axes of independent parameters.
+        dtype: of the parameter; the default float by default.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> initializers.{name}()(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    return function
+
+
+glorot_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform",
+                        "Uniform numbers of variance 2 / (inputs + outputs) (Glorot and Bengio 2010).")
+glorot_normal = _named("glorot_normal", 1.0, "fan_avg", "truncated_normal",
+                       "Normal numbers of variance 2 / (inputs + outputs), cut off at two deviations.")
+lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", "Uniform numbers of variance 1 / inputs.")
+lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal",
+                      "Normal numbers of variance 1 / inputs, cut off at two deviations.")
+he_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", "Uniform numbers of variance 2 / inputs (He et al. 2015).")
+he_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal",
+                   "Normal numbers of variance 2 / inputs, cut off at two deviations.")
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal

@@ -1,0 +1,205 @@
+"""Sums of exponentials, softmax and standardisation, each with a mask; one-hot vectors."""
+from __future__ import annotations
+
+import math
+from operator import index
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._api.implicit import stop_gradient
+from gradix._core import dtypes
+from gradix._ops.dimensions import canonical_axis
+from gradix.nn.composition import fused
+from gradix.numpy.axes import axes_of
+from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
+from gradix.numpy.selection import where as choose
+
+_INF = math.inf
+
+
+def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None):
+    """log Σ b·eᵃ over axes, without overflow on the way.
+
+    Args:
+        a: the exponents.
+        axis: the axis, or axes, of the sum; all by default.
+        b: factors, of either sign, that broadcast against `a`.
+        keepdims: keep the axes of the sum, with size 1.
+        return_sign: also return the sum's sign, for sums that may be negative; without it those give NaN.
+        where: which elements take part.
+
+    Returns:
+        The logarithm of the sum, or of its absolute value, with the sign.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.logsumexp(jnp.array([1000.0, 1000.0]))
+        Array(1000.6931, dtype=float32)
+    """
+    if b is None:
+        a = inexact_operand("logsumexp", a)
+    else:
+        a, b = inexact_operands("logsumexp", a, b)
+        a = choose(b != 0, a, -_INF)
+    axes = axes_of(axis, a.aval.ndim)
+    if where is not None:
+        a = choose(where, a, 0)
+    shift = stop_gradient(_finite(jnp.max(lax.real(a) if _is_complex(a) else a, axis=axes, keepdims=True, initial=-_INF,
+                                          where=where)))
+    terms = lax.exp(a - shift)
+    total = jnp.sum(terms if b is None else terms * b, axis=axes, keepdims=keepdims, where=where)
+    shift = shift if keepdims else lax.squeeze(shift, axes)
+    if return_sign:
+        return lax.log(abs(total)) + lax.convert_element_type(shift, dtypes.real_dtype(a.aval.dtype)), lax.sign(total)
+    if _is_complex(a):
+        return lax.log(total) + shift
+    out = lax.log(abs(total)) + shift
+    return out if b is None else choose(total < 0, math.nan, out)
+
+
+def _finite(x):
+    return choose(lax.is_finite(x), x, 0.0)
+
+
+def _is_complex(x) -> bool:
+    return x.aval.dtype in dtypes.COMPLEX
+
+
+@fused
+def logmeanexp(x, axis=None, where=None, keepdims: bool = False):
+    """The logarithm of the mean of eˣ over axes, without overflow on the way.
+
+    Args:
+        x: the exponents.
+        axis: the axis, or axes, of the mean; all by default.
+        where: which elements take part.
+        keepdims: keep those axes, with size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.logmeanexp(jnp.array([1000.0, 1000.0]))
+        Array(1000., dtype=float32)
+    """
+    x = inexact_operand("logmeanexp", x)
+    total = logsumexp(x, axis=axis, keepdims=keepdims, where=where)
+    if where is None:
+        return total - lax.log(lax.full((), _count(x, axis), total.aval.dtype))
+    counted = jnp.sum(jnp.broadcast_to(where, x.aval.shape), axis=axis, dtype=dtypes.real_dtype(x.aval.dtype),
+                      keepdims=keepdims)
+    return total - lax.log(counted)
+
+
+def _count(x, axis) -> int:
+    return math.prod([x.aval.shape[i] for i in axes_of(axis, x.aval.ndim)])
+
+
+def softmax(x, axis=-1, where=None):
+    """eˣ / Σ eˣ along axes: positive numbers that add up to 1.
+
+    Args:
+        x: the exponents.
+        axis: the axis, or axes, of the sum; None for all.
+        where: which elements take part; the others become 0.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.softmax(jnp.array([0.0, 0.0]))
+        Array([0.5, 0.5], dtype=float32)
+    """
+    x = inexact_operand("softmax", x)
+    terms, total, _ = _exponentials(x, axes_of(axis, x.aval.ndim), where)
+    out = terms / total
+    return out if where is None else choose(where, out, 0)
+
+
+def _exponentials(x, axes, where):
+    """The exponentials of x less its maximum, their sum, and the exponents."""
+    shift = stop_gradient(jnp.max(x, axis=axes, keepdims=True, initial=-_INF, where=where))
+    exponents = (x if where is None else choose(where, x, -_INF)) - shift
+    terms = lax.exp(exponents)
+    return terms, jnp.sum(terms, axis=axes, keepdims=True, where=where), exponents
+
+
+@fused
+def log_softmax(x, axis=-1, where=None):
+    """x − log Σ eˣ along axes: the logarithm of `softmax`.
+
+    Args:
+        x: the exponents.
+        axis: the axis, or axes, of the sum; None for all.
+        where: which elements take part; the others become −∞.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.log_softmax(jnp.array([0.0, 0.0]))
+        Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    x = inexact_operand("log_softmax", x)
+    _, total, exponents = _exponentials(x, axes_of(axis, x.aval.ndim), where)
+    out = exponents - lax.log(total)
+    return out if where is None else choose(where, out, -_INF)
+
+
+@fused
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"):
+    """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
+
+    Args:
+        x: an array.
+        axis: the axis, or axes, of mean and variance.
+        mean, variance: known ones, to be used instead of those of `x`.
+        epsilon: keeps the divisor from zero.
+        where: which elements mean and variance are taken of.
+        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of squared differences.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.standardize(jnp.array([-1.0, 1.0]))
+        Array([-0.999995,  0.999995], dtype=float32)
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+    x = inexact_operand("standardize", x)
+    axes = axes_of(axis, x.aval.ndim)
+    if mean is None:
+        mean = jnp.mean(x, axis=axes, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "fast":
+            squares = jnp.mean(lax.square(x), axis=axes, keepdims=True, where=where)
+            variance = jnp.clip(squares - lax.square(mean), min=0)
+        else:
+            variance = jnp.var(x, axis=axes, keepdims=True, where=where)
+    return (x - mean) * lax.rsqrt(inexact_operand("standardize", variance + epsilon))
+
+
+def one_hot(x, num_classes: int, *, dtype=None, axis: int = -1):
+    """Vectors with a 1 at the places given and 0 elsewhere; a place out of range gives all zeros.
+
+    Args:
+        x: places, integers.
+        num_classes: the size of the vectors.
+        dtype: of the result; the default float by default.
+        axis: where the vectors' axis goes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import nn
+        >>> nn.one_hot(jnp.array([0, 2]), 3)
+        Array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    classes = index(num_classes)
+    x = jnp.asarray(x)
+    dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
+    ndim = x.aval.ndim
+    place = canonical_axis(axis, ndim + 1)
+    shape = [1] * (ndim + 1)
+    shape[place] = classes
+    numbers = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype != bool else np.dtype("int32"), shape, place)
+    return lax.convert_element_type(lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype)
