@@ -1,0 +1,96 @@
+"""`reduce_window`: windows of arrays reduced by a function."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._api.autodiff import arrays
+from gradix._api.reduce import _check_results, _start
+from gradix._api.tracing import Flattened
+from gradix._base.tree import flatten
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._core.trace import bind
+from gradix._ops.reduce_windows import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_p,
+    reduce_window_sum_p,
+    window_of,
+)
+
+_KNOWN = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
+
+
+def reduce_window(operand: Any, init_value: Any, computation: Callable, window_dimensions: Sequence[int],
+                  window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
+                  base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+    """Reduce each window that slides over an array: pooling.
+
+    Args:
+        operand: an array, or a pytree of arrays of one shape, reduced together.
+        init_value: a scalar for each, `computation`'s identity; it also fills the padding.
+        computation: joins two trees of scalars, associatively. Sums, maxima and minima are differentiable.
+        window_dimensions: the window's size along each axis.
+        window_strides: steps of the window; None is 1 along each axis.
+        padding: "VALID", "SAME", "SAME_LOWER" or one (low, high) pair per axis.
+        base_dilation: 1 more than the elements `init_value` put between the operand's.
+        window_dilation: the distance of neighbours in the window.
+
+    Raises:
+        TypeError: the window does not fit the operand's rank, or an initial value is no scalar.
+        ValueError: the trees differ.
+
+    Example:
+        >>> from gradix import lax
+        >>> import numpy as np
+        >>> lax.reduce_window(np.arange(6.0, dtype="float32"), -np.inf, lax.max, (2,), (2,))
+        Array([1., 3., 5.], dtype=float32)
+    """
+    leaves, tree = flatten(operand)
+    xs = arrays("reduce_window", leaves, tree, "operand")
+    given, init_tree = flatten(init_value)
+    if init_tree != tree or not xs:
+        raise ValueError("reduce_window needs operands and one initial value for each, in one tree structure: got "
+                         f"{tree} and {init_tree}.")
+    inits = [_start(i, x) for i, x in zip(arrays("reduce_window", given, tree, "init_value"), xs)]
+    if any(i.aval.shape for i in inits):
+        raise TypeError("reduce_window expected init_values to be scalars but init_values have shapes "
+                        f"{[i.aval.shape for i in inits]}.")
+    shape = xs[0].aval.shape
+    if any(x.aval.shape != shape for x in xs):
+        raise ValueError(f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}.")
+    window = window_of("reduce_window", shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    body = _staged(computation, tree, xs)
+    known = _known(body, inits)
+    if known is not None:
+        return tree.unflatten([bind(known, (xs[0],), window.params())])
+    outs = bind(reduce_window_p, (*xs, *inits), {"jaxpr": body, "consts": (), **window.params()})
+    return tree.unflatten(outs)
+
+
+def _staged(computation, tree, xs):
+    """The computation as a program on scalars."""
+    flat = Flattened(computation, (tree, tree), "reduce_window")
+    scalars = [make_aval((), x.dtype) for x in xs]
+    body, consts = flat.stage_open([*scalars, *scalars])
+    if consts:
+        raise ValueError(f"reduce_window: the computation captures {len(consts)} array value(s) from outside, which a "
+                         "reduction cannot take. Write the values as Python numbers.")
+    _check_results(flat.out_tree, body.out_avals, tree, scalars)
+    return body
+
+
+def _known(body, inits):
+    """The primitive for a computation that is one operation, started from its identity."""
+    jaxpr = body.jaxpr
+    if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
+        return None
+    eqn, = jaxpr.eqns
+    found = _KNOWN.get(eqn.primitive.name)
+    if found is None or set(eqn.invars) != set(jaxpr.invars) or jaxpr.outvars != eqn.outvars:
+        return None
+    dtype = inits[0].dtype
+    return found if dtype != bool and np.asarray(found.identity(dtype), dtype) == inits[0].host else None
