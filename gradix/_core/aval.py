@@ -2,19 +2,22 @@
 from __future__ import annotations
 
 from math import prod
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-_TABLE_LIMIT = 1 << 16
+from gradix._core.scalar_types import dtype_name, short_name
+
 _table: dict[tuple, ShapedArray] = {}
+_limit = 1 << 16
 
 
 class ShapedArray:
     """The type of an array: its shape, dtype and whether the dtype is weak.
 
-    Equal types are normally one object, so hot paths compare with `is`; `==` is right always. A shape may
-    hold symbolic dimensions, hence `size` is a product and never an `int()`.
+    Equal types are one object, so they compare and hash by identity. A shape may hold symbolic dimensions, hence
+    `size` is a product and never an `int()`.
 
     Example:
         >>> from gradix.core import ShapedArray
@@ -23,7 +26,7 @@ class ShapedArray:
         ShapedArray(float32[2,3])
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_hash", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
     sharding = None
     vma: frozenset = frozenset()
 
@@ -46,7 +49,7 @@ class ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        name = short_dtype(self.dtype) if short_dtypes else dtype_name(self.dtype)
+        name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __str__(self) -> str:
@@ -55,15 +58,6 @@ class ShapedArray:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"
-
-    def __eq__(self, other) -> bool:
-        if self is other:
-            return True
-        return (type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype
-                and self.weak_type == other.weak_type)
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def __reduce__(self):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
@@ -77,11 +71,19 @@ def make_aval(shape: tuple, dtype, weak_type: bool = False) -> ShapedArray:
         return found
     aval = object.__new__(ShapedArray)
     aval.shape, aval.dtype, aval.weak_type = shape, dtype, weak_type
-    aval.ndim, aval.size, aval._hash = len(shape), prod(shape), hash(key)
-    if len(_table) >= _TABLE_LIMIT:
-        _table.clear()                       # equality stays right without identity: see __eq__
-    _table[key] = aval
-    return aval
+    aval.ndim, aval.size = len(shape), prod(shape)
+    if len(_table) >= _limit:
+        _drop_unused()
+    return _table.setdefault(key, aval)
+
+
+def _drop_unused() -> None:
+    """Forget the types nothing else refers to; those in use stay, since each must be one object."""
+    global _limit
+    for key in list(_table):
+        if getrefcount(_table[key]) <= 2:          # the table's reference and the argument's
+            del _table[key]
+    _limit = max(_limit, 2 * len(_table))
 
 
 class AbstractToken:
@@ -97,24 +99,6 @@ class AbstractToken:
         return "AbstractToken()"
 
 
-_SHORT = {"float": "f", "uint": "u", "int": "i", "complex": "c", "bfloat": "bf"}
-
-
-def dtype_name(dtype) -> str:
-    return "float0" if dtype.names else dtype.name if isinstance(dtype, np.dtype) else str(dtype)
-
-
-def short_dtype(dtype) -> str:
-    """A dtype as jaxprs print it: f32, i8, c64, bool, key<fry>."""
-    name = dtype_name(dtype)
-    if name == "float0":
-        return name
-    for long, short in _SHORT.items():
-        if name.startswith(long):
-            return short + name[len(long):]
-    return name
-
-
 def same_types(xs, ys) -> bool:
     """Whether two lists of avals agree in shape and dtype (weak types may differ)."""
-    return len(xs) == len(ys) and all(x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys))
+    return len(xs) == len(ys) and all([x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys)])

@@ -18,6 +18,7 @@ from gradix._runtime.program import Program, fetch, to_device
 _PROGRAMS_LIMIT = 1024
 _programs: dict[tuple, Program] = {}
 _options = _config.state
+_modes = policy.modes()
 
 
 def _silence() -> tuple[Callable, Callable]:
@@ -47,37 +48,53 @@ def evaluate(prim, args, params):
             if out is not NotImplemented:
                 return out
         return compiled(prim, args, params)
-    avals = [a.aval for a in args]
-    out = prim.abstract(*avals, **params)
-    if not policy.on_host(prim, avals, out):
-        return compiled(prim, args, params)
+    context = _options.context
+    mode, nans, infs = _modes.get(context) or policy.mode_of(context)
+    out = prim.abstract(*[a.aval for a in args], **params)
+    if prim.multiple_results:
+        return _evaluate_many(prim, args, params, out, mode, nans or infs)
+    if mode != "host":
+        size = out.size
+        for a in args:
+            size += a.aval.size
+        if size > prim.host_limit or mode == "xla":
+            return compiled(prim, args, params)
     token = _quiet()
     try:
         result = host(*[a._host if a._host is not None else a.host for a in args], **params)
     finally:
         _resume(token)
-    if prim.multiple_results:
-        results = [_wrap(r, a) for r, a in zip(result, out)]
-        if _options.jax_debug_nans or _options.jax_debug_infs:
-            _check(prim.name, results)
-        return results
-    if type(result) is np.ndarray and result.dtype is out.dtype:
-        wrapped = ArrayImpl(result, out)
-    else:
-        wrapped = _wrap(result, out)
-    if _options.jax_debug_nans or _options.jax_debug_infs:
+    if type(result) is not np.ndarray or result.dtype is not out.dtype:
+        result = _physical(result, out)
+    wrapped = ArrayImpl(result, out)
+    if nans or infs:
         _check(prim.name, [wrapped])
     return wrapped
 
 
-def _wrap(result, aval) -> ArrayImpl:
+def _evaluate_many(prim, args, params, out, mode, checked):
+    size = sum([a.size for a in out]) + sum([a.aval.size for a in args])
+    if mode == "xla" or (mode == "auto" and size > prim.host_limit):
+        return compiled(prim, args, params)
+    token = _quiet()
+    try:
+        results = prim.host(*[a.host for a in args], **params)
+    finally:
+        _resume(token)
+    wrapped = [ArrayImpl(_physical(r, a), a) for r, a in zip(results, out)]
+    if checked:
+        _check(prim.name, wrapped)
+    return wrapped
+
+
+def _physical(result, aval) -> np.ndarray:
     """A host rule's result as an array of its type; NumPy gives scalars for arrays without axes."""
     if type(result) is not np.ndarray:
         result = np.asarray(result)
     if result.dtype != aval.dtype and isinstance(aval.dtype, np.dtype):
         result = result.astype(aval.dtype)
     assert result.shape == aval.shape, (result.shape, aval)
-    return ArrayImpl(result, aval)
+    return result
 
 
 def compiled(prim, args, params):
