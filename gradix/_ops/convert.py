@@ -20,11 +20,18 @@ from gradix._ops.shape import PLANS
 
 # -- convert_element_type ------------------------------------------------------------------------------------------
 
+_WHOLE_WORDS = {np.dtype(t): np.iinfo(t).min for t in (np.int32, np.int64)}
+
+
 def to_int(x, dtype):
     """Floats to integers as XLA does: truncated, out-of-range values at the nearest end, NaN at 0."""
-    info = dtypes.iinfo(dtype)
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
+    if dtype in _WHOLE_WORDS:               # the processor marks what does not fit by the least integer, or is right
+        y = x.astype(dtype)
+        if not np.count_nonzero(y == _WHOLE_WORDS[dtype]):
+            return y
+    info = dtypes.iinfo(dtype)
     low, end = float(info.min), float(info.max) + 1.0
     if dtype in NARROW_INTEGER:
         return np.clip(np.nan_to_num(x), low, end - 1.0).astype(np.int8).astype(dtype)
@@ -160,8 +167,8 @@ def _round_to(x, *, exponent_bits, mantissa_bits):
     kept = bits
     if mantissa_bits < info.nmant:
         drop = info.nmant - mantissa_bits
-        last = (bits >> words.type(drop)) & one
-        kept = (bits + last + words.type((1 << (drop - 1)) - 1)) & words.type(~((1 << drop) - 1) & ((1 << info.bits) - 1))
+        last, cut = (bits >> words.type(drop)) & one, words.type((1 << drop) - 1)
+        kept = (bits + last + words.type((1 << (drop - 1)) - 1)) & ~cut
     if exponent_bits < info.bits - 1 - info.nmant:
         bias, reach = (1 << (info.bits - 2 - info.nmant)) - 1, (1 << (exponent_bits - 1)) - 1
         exponent = (kept & ~sign) >> words.type(info.nmant)

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, scalar_array
+from gradix._core.array import ArrayImpl, scalar_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
@@ -29,7 +29,8 @@ from gradix._ops.windows import GatherDimensionNumbers, GatherScatterMode, Scatt
 
 def _check_starts(name, x, starts):
     if len(starts) != x.ndim:
-        raise TypeError(f"{name} needs one start index per operand axis, got {len(starts)} for operand shape {x.shape}.")
+        raise TypeError(f"{name} needs one start index per operand axis, got {len(starts)} for operand shape "
+                        f"{x.shape}.")
     if any(i.shape for i in starts):
         raise TypeError(f"start_indices arguments to {name} must be scalars, got indices "
                         f"{', '.join([str(i) for i in starts])}")
@@ -177,64 +178,72 @@ dynamic_update_slice_p = DynamicUpdateSlice("dynamic_update_slice")
 def _starts(name, shape, start_indices, allow_negative):
     """Start indices as scalar arrays of one dtype, counted from the front."""
     if isinstance(start_indices, (Array, np.ndarray)):
-        start_indices = _entries(start_indices)
+        start_indices = _entries(name, start_indices)
     if len(start_indices) != len(shape):
         raise ValueError(f"Length of slice indices must match number of operand dimensions "
                          f"({len(start_indices)} vs {shape})")
-    if isinstance(allow_negative, (bool, np.bool_)):
+    if type(allow_negative) is bool:
         allow_negative = (allow_negative,) * len(shape)
+    dtype, starts = None, []
     for i, n, negative in zip(start_indices, shape, allow_negative):
-        if type(i) is int and i < 0 and not negative:
-            raise ValueError(f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False")
-    known = [_known(i) for i in start_indices]
-    dtype = _index_dtype(start_indices)
-    return [_from_front(k if k is not None else i, n, dtype, negative)
-            for k, i, n, negative in zip(known, start_indices, shape, allow_negative)]
+        if type(i) is int:
+            if i < 0 and not negative:
+                raise ValueError(f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False")
+        elif not isinstance(i, Array):
+            i, = arrays(name, i)
+        if type(i) is ArrayImpl:
+            dtype, i = _known(i, dtype)
+        elif type(i) is not int:
+            dtype = dtype or i.aval.dtype
+            i = _from_end(i, n) if negative else i
+        if type(i) is int and i < 0 and negative:
+            i = i + n
+        starts.append(i)
+    if dtype is None or dtype not in INTEGER:
+        dtype = dtypes.python_scalar_dtype(int)
+    return [_scalar(i, dtype) if type(i) is int else i for i in starts]
 
 
-def _entries(vector):
+def _entries(name, vector):
     """The elements of a vector of start indices."""
-    vector, = arrays("dynamic_slice", vector)
+    vector, = arrays(name, vector)
     if vector.aval.ndim != 1:
         raise ValueError(f"Slice indices must be a 1D sequence, got {vector.aval.shape}")
     if type(vector) is ArrayImpl:
-        dtype = vector.aval.dtype
-        return [scalar_array(i, dtype, False) for i in vector.host.tolist()]
+        host = vector.host
+        return [wrap_host(np.asarray(host[k])) for k in range(host.size)]
     return [squeeze(slice_in_dim(vector, k, k + 1), (0,)) for k in range(vector.aval.shape[0])]
 
 
-def _known(i):
-    """The value of an index that is known while tracing."""
-    if type(i) is int:
-        return i
-    if type(i) is ArrayImpl:
-        h = i._host
-        return h.item() if h is not None and not h.ndim and h.dtype.kind in "iu" else None
-    return int(i) if isinstance(i, (np.integer, np.ndarray)) and not i.ndim and i.dtype.kind in "iu" else None
+def _known(i, dtype):
+    """The common dtype so far, and a concrete index as an int when its value is at hand and its type agrees."""
+    aval, h = i.aval, i._host
+    dtype = dtype or aval.dtype
+    if h is None or aval.shape or aval.dtype != dtype or h.dtype.kind not in "iu":
+        return dtype, i
+    return dtype, h.item()
 
 
-def _index_dtype(indices):
-    """The dtype the Python ints among the indices take: that of the arrays beside them."""
-    for i in indices:
-        if type(i) is not int and hasattr(i, "dtype"):
-            dtype = dtypes.canonicalize_dtype(i.dtype)
-            if dtype in INTEGER:
-                return dtype
-    return dtypes.python_scalar_dtype(int)
+_scalars: dict[tuple, ArrayImpl] = {}
 
 
-def _from_front(i, n, dtype, negative):
-    if type(i) is int:
-        if i < 0 and negative:
-            i = i + n
+def _scalar(i: int, dtype) -> ArrayImpl:
+    """A start index as an array; the nearest that the dtype holds, since blocks are moved inside."""
+    found = _scalars.get((i, dtype))
+    if found is None:
         info = dtypes.iinfo(dtype)
-        return scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False) if type(i) is int else i
-    i, = arrays("dynamic_slice", i)
-    aval = i.aval
-    if not negative or aval.shape or aval.dtype not in dtypes.SIGNED or not isinstance(n, int):
+        found = scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
+        if len(_scalars) < 4096:
+            _scalars[i, dtype] = found
+    return found
+
+
+def _from_end(i, n):
+    """A traced index, negative ones counted from the end of an axis of size `n`."""
+    dtype = i.aval.dtype
+    if dtype not in dtypes.SIGNED or i.aval.shape or type(n) is not int:
         return i
-    from_end = add(convert(i, aval.dtype), scalar_array(min(n, int(dtypes.iinfo(aval.dtype).max)), aval.dtype, False))
-    return select_n(lt(i, scalar_array(0, aval.dtype, False)), i, from_end)
+    return select_n(lt(i, _scalar(0, dtype)), i, add(convert(i, dtype), _scalar(n, dtype)))
 
 
 # -- functions -----------------------------------------------------------------------------------------------------

@@ -22,8 +22,10 @@ from gradix._ops.operands import arrays
 from gradix._ops.select import select_n
 from gradix._ops.shape import PLANS, expand_dims
 from gradix._ops.window_checks import check_gather
-from gradix._ops.windows import (GatherDimensionNumbers, GatherScatterMode, shifted, windows, windows_shape,
-                                 with_batching_axis, with_window_axis)
+from gradix._ops.windows import (
+    GatherDimensionNumbers, GatherScatterMode, canonical_numbers, shifted, windows, windows_shape, with_batching_axis,
+    with_window_axis,
+)
 
 _FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT})
 
@@ -99,8 +101,8 @@ class Gather(Primitive):
         ok = lower_valid(em, indices, limits)
         batch = [i for i in range(len(out.shape)) if i not in dimension_numbers.offset_dims]
         ok = em.broadcast_in_dim(ok, make_aval(out.shape, ok.aval.dtype), batch)
-        fill = em.splat(np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(dtypes.physical_dtype(out.dtype)), out)
-        return em.select(ok, y, fill)
+        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(dtypes.physical_dtype(out.dtype))
+        return em.select(ok, y, em.splat(fill, out))
 
 
 def lower_valid(em, indices, limits):
@@ -188,7 +190,7 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
         fill_value = default_fill(operand.aval.dtype)
     elif isinstance(fill_value, (Array, np.ndarray)):
         fill_value = fill_value.host.item() if isinstance(fill_value, ArrayImpl) else np.asarray(fill_value).item()
-    dnums = GatherDimensionNumbers(*[tuple(d) for d in dimension_numbers])
+    dnums = canonical_numbers(dimension_numbers, GatherDimensionNumbers)
     return bind(gather_p, (operand, start_indices), {
         "dimension_numbers": dnums, "slice_sizes": canonical_shape(slice_sizes, "slice_sizes"), "mode": mode,
         "fill_value": fill_value, "indices_are_sorted": bool(indices_are_sorted),

@@ -9,7 +9,7 @@ import numpy as np
 from gradix._core.array import scalar_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, NUMERIC
-from gradix._core.jaxpr import Jaxpr, JaxprEqn, Var
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
@@ -23,8 +23,10 @@ from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import PLANS, reshape
 from gradix._ops.window_checks import check_scatter
-from gradix._ops.windows import (GatherScatterMode, ScatterDimensionNumbers, gather_numbers, window_sizes, windows,
-                                 with_batching_axis, with_window_axis)
+from gradix._ops.windows import (
+    GatherScatterMode, ScatterDimensionNumbers, canonical_numbers, gather_numbers, window_sizes, windows,
+    with_batching_axis, with_window_axis,
+)
 
 _INT32 = np.dtype("int32")
 
@@ -71,7 +73,7 @@ class Scatter(Primitive):
         target = out.reshape(plan.rows, plan.inner)
         apart = unique_indices or rows.size <= 1
         if update_jaxpr is not None and self.combine is None:
-            _apply(target, rows, new, _evaluator(update_jaxpr, update_consts), apart)
+            _apply(target, rows, new, _evaluator(*_opened(update_jaxpr, update_consts)), apart)
         else:
             self._combine(target, rows, new, apart)
         return out
@@ -116,7 +118,9 @@ class Scatter(Primitive):
         def body(old, new):
             if self.combine is not None:
                 return self.combine.lower(em, scalar, old, new)
-            return new if update_jaxpr is None else em.inline(update_jaxpr, update_consts, [old, new])
+            if update_jaxpr is None:
+                return new
+            return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
         attrs = (f"scatter_dimension_numbers = {_numbers(dnums, indices.aval.ndim - 1)}, indices_are_sorted = "
                  f"{str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}")
@@ -150,6 +154,11 @@ def _apply(target, rows, new, function, apart):
         rest = np.ones(rows.size, bool)
         rest[first] = False
         rows, new = rows[rest], new[rest]
+
+
+def _opened(program, consts):
+    """A combiner's jaxpr and its constants; a closed one carries them."""
+    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
 
 
 def _evaluator(jaxpr, consts):
@@ -336,7 +345,7 @@ def _scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode):
 def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, consts):
     """Apply a member of the family with the parameters in canonical form."""
     return bind(prim, (operand, indices, updates), {
-        "dimension_numbers": ScatterDimensionNumbers(*[tuple(d) for d in dnums]),
+        "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
         "indices_are_sorted": bool(sorted_), "unique_indices": bool(unique), "mode": GatherScatterMode.from_any(mode),
         "update_jaxpr": jaxpr, "update_consts": consts})
 
@@ -372,7 +381,7 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
         >>> lax.scatter_add(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
-        Array([0, 1, 11], dtype=int32)
+        Array([ 0,  1, 11], dtype=int32)
     """
     return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                     unique_indices, mode)
@@ -386,7 +395,7 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
         >>> lax.scatter_sub(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
-        Array([0, 1, -7], dtype=int32)
+        Array([ 0,  1, -7], dtype=int32)
     """
     return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                     unique_indices, mode)
@@ -400,7 +409,7 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
         >>> lax.scatter_mul(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
-        Array([0, 1, 18], dtype=int32)
+        Array([ 0,  1, 18], dtype=int32)
     """
     return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                     unique_indices, mode)

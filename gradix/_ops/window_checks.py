@@ -39,8 +39,8 @@ def check_numbers(op, names, shape, indices, dnums):
         raise TypeError(f"{names[1]}, {names[2]} and operand_batching_dims in {op} op must be disjoint; got: "
                         f"{dropped}, {index_map} and {batching}.")
     if len(batching) != len(batching_at) or any(shape[d] != indices.shape[i] for d, i in zip(batching, batching_at)):
-        raise TypeError(f"operand_batching_dims and {names[3]} in {op} op must name axes of equal sizes; got {batching} "
-                        f"of operand shape {shape} and {batching_at} of indices shape {indices.shape}.")
+        raise TypeError(f"operand_batching_dims and {names[3]} in {op} op must name axes of equal sizes; got "
+                        f"{batching} of operand shape {shape} and {batching_at} of indices shape {indices.shape}.")
 
 
 def check_gather(shape, indices, dnums, slice_sizes):

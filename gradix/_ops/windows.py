@@ -4,6 +4,7 @@ from __future__ import annotations
 import enum
 from functools import lru_cache
 from math import prod
+from operator import index
 from typing import NamedTuple, Sequence
 
 import numpy as np
@@ -168,6 +169,14 @@ def _along(axis, ndim, x):
 def windows(operand_shape, indices_shape, dnums, slice_sizes) -> Windows:
     """The plan for these shapes."""
     return Windows(operand_shape, indices_shape, dnums, slice_sizes)
+
+
+def canonical_numbers(dnums, kind):
+    """Dimension numbers that can be hashed: five tuples."""
+    for d in dnums:
+        if type(d) is not tuple:
+            return kind(*[tuple([index(i) for i in d]) for d in dnums])
+    return dnums if type(dnums) is kind else kind(*dnums)
 
 
 def gather_numbers(dnums: ScatterDimensionNumbers) -> GatherDimensionNumbers:

@@ -91,3 +91,4 @@ from gradix._api.control import cond, switch
 from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
 from gradix._api.loops import fori_loop, map, scan, while_loop
 from gradix._api.reduce import reduce
+from gradix._api.scatter import scatter_apply
