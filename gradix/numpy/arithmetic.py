@@ -233,11 +233,10 @@ def fmod(x1, x2, /):
         >>> jnp.fmod(jnp.array([7, -7]), 3)
         Array([ 1, -1], dtype=int32)
     """
-    x, y = numeric_operands("fmod", x1, x2)
-    dtype = x.aval.dtype
-    if dtype in dtypes.INTEGER:
+    x, y = operands("fmod", x1, x2)
+    if x.aval.dtype in dtypes.INTEGER:
         y = where(lax.eq(y, like(y, 0)), like(y, 1), y)
-    return lax.rem(x, y)
+    return lax.rem(*numeric_operands("fmod", x, y))
 
 
 def divmod(x1, x2, /):

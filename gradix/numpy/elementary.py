@@ -112,8 +112,8 @@ def hypot(x1, x2, /):
 # -- logarithms of other bases -------------------------------------------------------------------------------------
 
 def _scaled_log(x, scale):
-    """log(x) scaled by a real function, for complex `x` part by part."""
-    y = lax.log(x)
+    """log(x) scaled by a real function, for complex `x` part by part; never weakly typed."""
+    y = lax.log(convert(x, x.aval.dtype))
     if y.aval.dtype in COMPLEX:
         return lax.complex(scale(lax.real(y)), scale(lax.imag(y)))
     return scale(y)

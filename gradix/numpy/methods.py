@@ -1,6 +1,8 @@
 """The methods and properties of arrays, installed on `Array` when this module is imported."""
 from __future__ import annotations
 
+import sys
+
 from gradix import lax
 from gradix._base.lazy import lazy_module
 from gradix._core import array_members
@@ -199,7 +201,7 @@ def _str(self) -> str:
 def _array_namespace(self, *, api_version: str | None = None):
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"{api_version!r} is not an available version of the array API: 2021.12 to 2024.12 are.")
-    return _numpy._module()
+    return sys.modules["gradix.numpy"]
 
 
 def to_device(self, device, *, stream=None):

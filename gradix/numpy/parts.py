@@ -96,6 +96,7 @@ def spacing(x, /):
     """
     x = inexact_operand("spacing", x)
     dtype = x.aval.dtype
+    x = convert(x, dtype)
     if dtype in COMPLEX:
         raise ValueError(f"jnp.spacing is not defined for complex inputs, got {dtype}.")
     step = lax.sub(lax.nextafter(x, copysign(like(x, math.inf), x)), x)
@@ -247,7 +248,7 @@ def rint(x, /):
     if x.aval.dtype in COMPLEX:
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     if x.aval.dtype not in INEXACT:
-        return inexact_operand("rint", x)
+        return convert(x, dtypes.to_inexact_dtype(x.aval.dtype))
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
@@ -364,7 +365,8 @@ def angle(z, deg: bool = False):
         Array([45.], dtype=float32)
     """
     z = as_operand("angle", z)
-    out = lax.atan2(*inexact_operands("angle", imag(z), real(z)))
+    x, y = inexact_operands("angle", real(z), imag(z))
+    out = lax.atan2(convert(y, y.aval.dtype), convert(x, x.aval.dtype))
     return lax.mul(out, like(out, 180 / math.pi)) if deg else out
 
 
@@ -408,6 +410,7 @@ def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None):
         return x
     if dtype in COMPLEX:
         return lax.complex(*(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag)))
+    x = convert(x, dtype)
     info = dtypes.finfo(dtype)
     cases = ((lax.ne(x, x), nan), (lax.eq(x, like(x, math.inf)), float(info.max) if posinf is None else posinf),
              (lax.eq(x, like(x, -math.inf)), float(info.min) if neginf is None else neginf))
