@@ -13,6 +13,9 @@ from gradix.numpy.calculus import (
 from gradix.numpy.constants import (
     e, euler_gamma, inf, nan, newaxis, pi,
 )
+from gradix.numpy.contraction import (
+    einsum, einsum_path,
+)
 from gradix.numpy.conversion import (
     array, asarray, astype, copy, from_dlpack, frombuffer, fromfile, fromiter, fromstring,
 )
@@ -65,8 +68,14 @@ from gradix.numpy.parts import (
     angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
     real, rint, round, signbit, spacing, trunc,
 )
+from gradix.numpy.polynomials import (
+    poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval,
+)
 from gradix.numpy.printing import (
     array_repr, array_str, get_printoptions, printoptions, set_printoptions,
+)
+from gradix.numpy.products import (
+    cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat,
 )
 from gradix.numpy.quantiles import (
     median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
@@ -120,4 +129,5 @@ from gradix.numpy.vectorization import (
 )
 from gradix._core.operators import Array as ndarray
 from gradix.numpy.scalar_types import bool_ as bool
+from gradix.numpy import linalg
 import gradix.numpy.methods

@@ -1,0 +1,266 @@
+"""einsum: sums of products named by the labels of their axes. What a call means is worked out once and kept."""
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import index as as_int
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.lazy import lazy_module
+from gradix._core import dtypes
+from gradix._core.promotion import promote_all
+from gradix.numpy.promotion import as_operand, convert, number
+from gradix.numpy.reductions import sum as array_sum
+
+_opt_einsum = lazy_module("opt_einsum")
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Operand(NamedTuple):
+    """What happens to an operand before it is contracted: diagonals taken, axes of size 1 dropped, others summed."""
+
+    diagonals: tuple
+    squeezed: tuple
+    summed: tuple
+
+
+class Step(NamedTuple):
+    """One contraction: the places of its operands, what happens to each, dimension numbers, and the result's order."""
+
+    places: tuple
+    operands: tuple
+    numbers: Any
+    swap: bool
+    order: tuple | None
+
+
+def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None,
+           _dot_general=lax.dot_general, out_sharding=None):
+    """Sums of products of arrays, named by the labels of their axes.
+
+    Args:
+        subscripts: such as "ij,jk->ik": a label for each axis of each operand, and those of the result; labels left
+            out of the result are summed over. "..." stands for any further axes. Or operands and lists of labels in
+            turn.
+        *operands: the arrays.
+        out: not supported.
+        optimize: how the order of contractions is found for more than two operands: "auto", "optimal", "greedy",
+            True, False for left to right, or a list of pairs.
+        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        preferred_element_type: the dtype of the result, in which products are summed.
+        out_sharding: accepted for compatibility.
+
+    Raises:
+        ValueError: labels do not fit the operands, or sizes differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.einsum("ij,kj->ik", jnp.ones((2, 3)), jnp.ones((4, 3))).shape
+        (2, 4)
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.einsum is not supported: arrays are immutable.")
+    subscripts, operands = _as_text(subscripts, operands)
+    xs = [as_operand("einsum", x, i) for i, x in enumerate(operands)]
+    path = optimize if isinstance(optimize, (str, bool)) else tuple([tuple(p) for p in optimize])
+    steps = _plan(subscripts, tuple([x.aval.shape for x in xs]), path)
+    kinds = {(x.aval.dtype, x.aval.weak_type) for x in xs}
+    dtype, weak = next(iter(kinds)) if len(kinds) == 1 else promote_all(
+        [(x.aval.dtype, x.aval.weak_type) for x in xs], dtypes.promotion_mode())
+    if preferred_element_type is not None:
+        dtype, weak = dtypes.requested_dtype(preferred_element_type, "einsum"), False
+
+    def multiply(x, y, numbers):
+        return _dot_general(x, y, numbers, precision, preferred_element_type=dtype)
+
+    for step in steps:
+        parts = [_prepared(xs[i], op) for i, op in zip(step.places, step.operands)]
+        xs = [x for i, x in enumerate(xs) if i not in step.places]
+        z = parts[0] if len(parts) == 1 else multiply(*(parts[::-1] if step.swap else parts), step.numbers)
+        xs.append(z if step.order is None else lax.transpose(z, step.order))
+    return convert(xs[0], dtype, weak)
+
+
+def einsum_path(subscripts, /, *operands, optimize="auto"):
+    """The order in which `einsum` contracts pairs of operands, and a printable account of it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> path, _ = jnp.einsum_path("ij,jk,k->i", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4))
+        >>> path
+        [(1, 2), (0, 1)]
+    """
+    subscripts, operands = _as_text(subscripts, operands)
+    shapes = [as_operand("einsum_path", x).aval.shape for x in operands]
+    return _opt_einsum.contract_path(subscripts, *shapes, shapes=True,
+                                     optimize="optimal" if optimize is True else optimize)
+
+
+def _prepared(x, op: Operand):
+    for i, j in op.diagonals:
+        x = _diagonal(x, i, j)
+    if op.squeezed:
+        x = lax.squeeze(x, op.squeezed)
+    return array_sum(x, op.summed, dtype=x.aval.dtype) if op.summed else x
+
+
+def _diagonal(x, i: int, j: int):
+    """The elements with equal positions along two axes; axis i goes, axis j stays."""
+    shape = x.aval.shape
+    square = (shape[i], shape[j])
+    same = lax.eq(lax.broadcasted_iota(np.int32, square, 0), lax.broadcasted_iota(np.int32, square, 1))
+    mask = lax.broadcast_in_dim(same, shape, (i, j))
+    kept = lax.select_n(mask, lax.broadcast_in_dim(number(0, x.aval.dtype), shape, ()), x)
+    return array_sum(kept, i, dtype=x.aval.dtype)
+
+
+# -- the labels ----------------------------------------------------------------------------------------------------
+
+def _as_text(subscripts, operands):
+    """The subscripts as a text, where operands and lists of labels were given in turn."""
+    if isinstance(subscripts, str):
+        return subscripts, operands
+    given = (subscripts, *operands)
+    arrays, lists = given[:len(given) // 2 * 2:2], given[1::2]
+    text = ",".join([_spelled(labels) for labels in lists])
+    return (f"{text}->{_spelled(given[-1])}" if len(given) % 2 else text), arrays
+
+
+def _spelled(labels) -> str:
+    return "".join(["..." if s is Ellipsis else _LETTERS[as_int(s)] for s in labels])
+
+
+@lru_cache(4096)
+def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
+    """The labels of each operand and of the result, every "..." spelled out."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}.")
+    extra = [_check_term(subscripts, t, rank) for t, rank in zip(terms, ranks)]
+    spare = [c for c in (*_LETTERS, *map(chr, range(192, 192 + 64))) if c not in text][:max(extra, default=0)]
+    full = [t.replace("...", "".join(spare[len(spare) - e:])) for t, e in zip(terms, extra)]
+    joined = "".join(full)
+    if not arrow:
+        once = sorted([c for c in set(joined) if joined.count(c) == 1 and c not in spare])
+        return tuple(full), "".join(spare) + "".join(once)
+    result = right.replace("...", "".join(spare))
+    for c in result:
+        if c not in joined:
+            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r}, which no operand has.")
+        if result.count(c) > 1:
+            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r} more than once.")
+    return tuple(full), result
+
+
+def _check_term(subscripts: str, term: str, rank: int) -> int:
+    """How many axes "..." stands for in an operand's labels."""
+    plain = term.replace("...", "", 1)
+    if not all(c.isalpha() for c in plain):
+        raise ValueError(f"einsum: labels must be letters, and '...' may stand once in each term; got {term!r} in "
+                         f"{subscripts!r}.")
+    extra = rank - len(plain)
+    if extra < 0 or (extra and "..." not in term):
+        raise ValueError(f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has {rank}.")
+    return extra if "..." in term else 0
+
+
+# -- the plan ------------------------------------------------------------------------------------------------------
+
+@lru_cache(4096)
+def _plan(subscripts: str, shapes: tuple, optimize) -> tuple:
+    terms, result = _parsed(subscripts, tuple([len(s) for s in shapes]))
+    sizes: dict = {}
+    for term, shape in zip(terms, shapes):
+        for c, n in zip(term, shape):
+            if sizes.get(c, 1) != n and sizes.get(c, 1) != 1 and n != 1:
+                raise ValueError(f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand shapes "
+                                 f"are {', '.join(map(str, shapes))}.")
+            sizes[c] = n if n != 1 else sizes.get(c, 1)
+    names = [(t, s) for t, s in zip(terms, shapes)]
+    steps = []
+    for places in _path(terms, result, shapes, optimize):
+        chosen = [names[i] for i in places]
+        names = [t for i, t in enumerate(names) if i not in places]
+        later = set(result).union(*[t for t, _ in names])
+        step, labels = _step(tuple(places), chosen, later, result if not names else None, sizes)
+        steps.append(step)
+        names.append((labels, tuple([sizes[c] for c in labels])))
+    return tuple(steps)
+
+
+def _path(terms, result, shapes, optimize) -> list:
+    n = len(terms)
+    if n <= 2:
+        return [tuple(range(n))]
+    if isinstance(optimize, tuple):
+        found = [p for p in optimize if not isinstance(p[0], str)] if optimize else []
+    elif optimize is False:
+        found = [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)]
+    else:
+        found = _opt_einsum.contract_path(f"{','.join(terms)}->{result}", *shapes, shapes=True,
+                                          optimize="optimal" if optimize is True else optimize)[0]
+    return _in_pairs(found, n)
+
+
+def _in_pairs(path, n: int) -> list:
+    """A path whose steps take at most two operands each."""
+    out = []
+    for places in path:
+        places = sorted(places)
+        while len(places) > 2:
+            out.append((places[0], places[1]))
+            n -= 1
+            places = [p - 2 for p in places[2:]] + [n - 1]
+        out.append(tuple(places))
+        n -= len(places) - 1
+    return out
+
+
+def _step(places, chosen, later: set, result: str | None, sizes) -> tuple[Step, str]:
+    prepared = [_operand(i, chosen, later, sizes) for i in range(len(chosen))]
+    ops, labels = tuple([p for p, _ in prepared]), [t for _, t in prepared]
+    if len(labels) == 1:
+        have = labels[0]
+        numbers, swap = None, False
+    else:
+        x, y = labels
+        batch = [c for c in x if c in y and c in later]
+        own_x, own_y = [c for c in x if c not in y], [c for c in y if c not in x]
+        swap = result is not None and "".join(batch + own_x + own_y) != result
+        if swap:
+            x, y, own_x, own_y = y, x, own_y, own_x
+            batch = [c for c in x if c in y and c in later]
+        summed = [c for c in x if c in y and c not in later]
+        numbers = ((tuple(map(x.index, summed)), tuple(map(y.index, summed))),
+                   (tuple(map(x.index, batch)), tuple(map(y.index, batch))))
+        have = "".join(batch + own_x + own_y)
+    if result is None or have == result:
+        return Step(places, ops, numbers, swap, None), have
+    return Step(places, ops, numbers, swap, tuple([have.index(c) for c in result])), result
+
+
+def _operand(i: int, chosen, later: set, sizes) -> tuple[Operand, str]:
+    """What happens to one operand of a step, and its labels then."""
+    term, shape = chosen[i]
+    labels, diagonals = list(term), []
+    lengths = list(shape)
+    for c in sorted(set(term)):
+        while labels.count(c) > 1:
+            a = labels.index(c)
+            b = labels.index(c, a + 1)
+            diagonals.append((a, b))
+            del labels[a], lengths[a]
+    thin = tuple([k for k, (c, n) in enumerate(zip(labels, lengths)) if n == 1 and sizes[c] != 1])
+    labels = [c for k, c in enumerate(labels) if k not in thin]
+    summed = tuple([k for k, c in enumerate(labels) if c not in later and not _shared(c, chosen, i)])
+    return Operand(tuple(diagonals), thin, summed), "".join([c for k, c in enumerate(labels) if k not in summed])
+
+
+def _shared(c: str, chosen, i: int) -> bool:
+    """Whether another operand of the step has the label with the same size; one of size 1 broadcasts instead."""
+    own = chosen[i][1][chosen[i][0].index(c)]
+    return any(k != i and c in t and s[t.index(c)] == own for k, (t, s) in enumerate(chosen))

@@ -1,0 +1,264 @@
+"""Linear algebra that products and sums make up: norms, powers and chains of matrices."""
+from __future__ import annotations
+
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy import matrices, products, shapes
+from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.arithmetic import power
+from gradix.numpy.contraction import einsum
+from gradix.numpy.products import matmul, tensordot, vecdot
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
+from gradix.numpy.reductions import max, min, sum
+
+matrix_transpose = shapes.matrix_transpose
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer",
+           "tensordot", "trace", "vecdot", "vector_norm"]
+
+
+# -- norms ---------------------------------------------------------------------------------------------------------
+
+def norm(x, ord=None, axis=None, keepdims: bool = False):
+    """The norm of a vector, of a matrix, or of each one along some axes.
+
+    Args:
+        x: an array.
+        ord: for vectors a number p, infinity with either sign, or 0 for the count of elements that are not zero; for
+            matrices "fro", 1, -1, or infinity with either sign. By default 2 and "fro".
+        axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or without `ord` of any array.
+        keepdims: keep the axes, with size 1.
+
+    Raises:
+        ValueError: the order or the number of axes does not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+    """
+    x = inexact_operand("norm", x)
+    ndim = x.aval.ndim
+    if axis is None:
+        if ord is None:
+            return _euclidean(x, tuple(range(ndim)), keepdims)
+        if ndim not in (1, 2):
+            raise ValueError(f"norm with ord={ord!r} needs a vector or a matrix, or the axes of these; got shape "
+                             f"{x.aval.shape}.")
+        axis = tuple(range(ndim))
+    axes = axes_of(axis, ndim)
+    if len(axes) == 1:
+        return _vector_norm(x, axes, keepdims, 2 if ord is None else ord)
+    if len(axes) == 2:
+        return _matrix_norm(x, axes, keepdims, "fro" if ord is None else ord)
+    raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm: one axis for vectors, two for matrices.")
+
+
+def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
+    """The norm of vectors along an axis, or of all elements.
+
+    Args:
+        x: an array.
+        axis: one axis or several, taken as one row; by default all.
+        keepdims: keep the axes, with size 1.
+        ord: a number p, infinity with either sign, or 0 for the count of elements that are not zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
+        Array([ 5., 10.], dtype=float32)
+    """
+    x = inexact_operand("vector_norm", x)
+    return _vector_norm(x, axes_of(axis, x.aval.ndim), keepdims, ord)
+
+
+def matrix_norm(x, /, *, keepdims: bool = False, ord="fro"):
+    """The norm of matrices, which are the last two axes.
+
+    Args:
+        x: an array.
+        keepdims: keep the axes, with size 1.
+        ord: "fro", 1, -1, or infinity with either sign.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.matrix_norm(jnp.ones((2, 2)))
+        Array(2., dtype=float32)
+    """
+    x = inexact_operand("matrix_norm", x)
+    if x.aval.ndim < 2:
+        raise ValueError(f"matrix_norm needs two axes at least, got shape {x.aval.shape}.")
+    return _matrix_norm(x, (x.aval.ndim - 2, x.aval.ndim - 1), keepdims, ord)
+
+
+def _euclidean(x, axes, keepdims: bool):
+    squares = lax.real(lax.mul(x, lax.conj(x))) if x.aval.dtype in COMPLEX else lax.mul(x, x)
+    return lax.sqrt(sum(squares, axes, keepdims=keepdims))
+
+
+def _vector_norm(x, axes, keepdims: bool, order):
+    if order is None or order == 2:
+        return _euclidean(x, axes, keepdims)
+    if isinstance(order, str):
+        raise ValueError(f"Invalid order '{order}' for vector norm: it takes numbers and infinity.")
+    if order == np.inf:
+        return max(lax.abs(x), axes, keepdims=keepdims, initial=0)
+    if order == -np.inf:
+        return min(lax.abs(x), axes, keepdims=keepdims, initial=np.inf)
+    if order == 0:
+        there = lax.ne(x, number(0, x.aval.dtype))
+        return sum(convert(there, dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype), axes,
+                   keepdims=keepdims)
+    size = lax.abs(x)
+    if order == 1:
+        return sum(size, axes, keepdims=keepdims)
+    p = convert(as_operand("norm", order), size.aval.dtype)
+    total = sum(power(size, p), axes, keepdims=keepdims)
+    return power(total, lax.div(number(1, size.aval.dtype), p))
+
+
+def _matrix_norm(x, axes, keepdims: bool, order):
+    rows, columns = axes
+    if order in ("fro", "f"):
+        return _euclidean(x, axes, keepdims)
+    if order in (2, -2, "nuc"):
+        raise NotImplementedError(f"The matrix norm of order {order!r} needs singular values, which are not available yet. "
+                                  "Use ord='fro', 1, -1, inf or -inf.")
+    if isinstance(order, str) or order not in (1, -1, np.inf, -np.inf):
+        raise ValueError(f"Invalid order '{order}' for matrix norm: it takes 'fro', 1, -1, inf and -inf.")
+    inner, outer_axis = (rows, columns) if abs(order) == 1 else (columns, rows)
+    sums = sum(lax.abs(x), inner, keepdims=True)
+    out = max(sums, outer_axis, keepdims=True, initial=0) if order > 0 else min(
+        sums, outer_axis, keepdims=True, initial=np.inf)
+    return out if keepdims else lax.squeeze(out, axes)
+
+
+# -- powers and chains ---------------------------------------------------------------------------------------------
+
+def matrix_power(a, n: int):
+    """The n-th power of square matrices, by repeated squaring.
+
+    Raises:
+        TypeError: the matrices are not square, or `n` is no integer.
+        NotImplementedError: `n` is negative.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+        Array([[1, 3],
+               [0, 1]], dtype=int32)
+    """
+    x = as_operand("matrix_power", a)
+    shape = x.aval.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise TypeError(f"Last 2 dimensions must be square, got shape {shape}.")
+    try:
+        n = as_int(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, got {n!r} of type {type(n).__name__}.") from None
+    if n < 0:
+        raise NotImplementedError(f"matrix_power with the negative exponent {n} needs the inverse, which is not available "
+                                  "yet.")
+    if n == 0:
+        return broadcast_to(matrices.eye(shape[-1], dtype=x.aval.dtype), shape)
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        x = matmul(x, x) if n else x
+    return out
+
+
+def multi_dot(arrays, *, precision=None):
+    """The product of a chain of matrices, multiplied in the order that takes the fewest operations.
+
+    Args:
+        arrays: two matrices at least; the first and the last may be vectors.
+        precision: as for `matmul`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+        Array([12., 12.], dtype=float32)
+    """
+    xs = [as_operand("multi_dot", x, i) for i, x in enumerate(arrays)]
+    if len(xs) < 2:
+        raise ValueError(f"multi_dot requires at least two arrays; got {len(xs)}.")
+    ranks = [x.aval.ndim for x in xs]
+    if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any([r != 2 for r in ranks[1:-1]]):
+        raise ValueError(f"multi_dot: the arrays must be matrices, the first and the last may be vectors; got ranks {ranks}.")
+    for x, y in zip(xs, xs[1:]):
+        if x.aval.shape[-1] != y.aval.shape[0]:
+            raise ValueError(f"multi_dot: shapes {x.aval.shape} and {y.aval.shape} of neighbours do not fit.")
+    terms: list = []
+    for x in xs:
+        start = terms[-1][-1] if terms else 0
+        terms.append([start, start + 1] if x.aval.ndim == 2 else [start])
+    ends = [*(terms[0][:1] if ranks[0] == 2 else []), *(terms[-1][-1:] if ranks[-1] == 2 else [])]
+    given = [v for x, t in zip(xs, terms) for v in (x, t)]
+    return einsum(*given, ends, optimize="auto", precision=precision)
+
+
+# -- matrices as the last axes -------------------------------------------------------------------------------------
+
+def cross(x1, x2, /, *, axis: int = -1):
+    """The cross products of vectors of three components.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
+    """
+    x, y = as_operand("cross", x1), as_operand("cross", x2, 1)
+    sizes = [v.aval.shape[axis_of(axis, v.aval.ndim)] for v in (x, y)]
+    if sizes != [3, 3]:
+        raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have {sizes[0]} and "
+                         f"{sizes[1]} components.")
+    return products.cross(x, y, axis=axis)
+
+
+def outer(x1, x2, /):
+    """The products of every element of one vector with every element of another.
+
+    Raises:
+        ValueError: an operand is no vector.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.outer(jnp.arange(2), jnp.arange(2))
+        Array([[0, 0],
+               [0, 1]], dtype=int32)
+    """
+    x, y = as_operand("outer", x1), as_operand("outer", x2, 1)
+    if x.aval.ndim != 1 or y.aval.ndim != 1:
+        raise ValueError("Input arrays must be one-dimensional, but they are "
+                         f"x1.ndim={x.aval.ndim} x2.ndim={y.aval.ndim}.")
+    return products.outer(x, y)
+
+
+def diagonal(x, /, *, offset: int = 0):
+    """The diagonals of matrices, which are the last two axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.diagonal(jnp.arange(4).reshape(2, 2))
+        Array([0, 3], dtype=int32)
+    """
+    return matrices.diagonal(x, offset, -2, -1)
+
+
+def trace(x, /, *, offset: int = 0, dtype=None):
+    """The sums of the diagonals of matrices, which are the last two axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.trace(jnp.arange(4).reshape(2, 2))
+        Array(3, dtype=int32)
+    """
+    return matrices.trace(x, offset, -2, -1, dtype)

@@ -1,0 +1,327 @@
+"""Products of vectors, matrices and stacks of them."""
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
+from gradix._core.promotion import promote_pair
+from gradix.numpy.arithmetic import multiply
+from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.indexing import take_index
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
+from gradix.numpy.shapes import moveaxis, ravel
+
+_MATRICES = (((1,), (0,)), ((), ()))
+
+
+def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None) -> Array:
+    """`lax.dot_general` with the result in the dtype both promote to."""
+    if preferred_element_type is not None:
+        return lax.dot_general(x, y, numbers, precision, preferred_element_type)
+    a, b = x.aval, y.aval
+    if a.dtype == b.dtype and a.weak_type == b.weak_type:
+        return lax.dot_general(x, y, numbers, precision, a.dtype)
+    dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
+    return convert(lax.dot_general(x, y, numbers, precision, dtype), dtype, weak)
+
+
+# -- matrices ------------------------------------------------------------------------------------------------------
+
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """The matrix product; of stacks of matrices, product by product, with the leading axes broadcast.
+
+    Args:
+        a, b: arrays; one of a single axis is a row on the left, a column on the right.
+        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        preferred_element_type: the dtype of the result, in which products are summed.
+        out_sharding: accepted for compatibility.
+
+    Raises:
+        ValueError: an operand without axes; use `*`.
+        TypeError: the sizes do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
+        (2, 4)
+    """
+    x, y = as_operand("matmul", a), as_operand("matmul", b, 1)
+    if x.aval.ndim == 2 and y.aval.ndim == 2:
+        return contract(x, y, _MATRICES, precision, preferred_element_type)
+    for i, v in enumerate((x, y)):
+        if not v.aval.ndim:
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for scalars.")
+    drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
+    x = lax.squeeze(x, drop_x) if drop_x else x
+    y = lax.squeeze(y, drop_y) if drop_y else y
+    out = contract(x, y, numbers, precision, preferred_element_type)
+    return out if order is None else lax.transpose(out, order)
+
+
+@lru_cache(4096)
+def _matmul_plan(x: tuple, y: tuple):
+    """Axes of size 1 to drop from each operand, dimension numbers, and the permutation of the result."""
+    nx, ny = max(len(x) - 2, 0), max(len(y) - 2, 0)
+    lead = max(nx, ny)
+    drop_x, drop_y, kept_x, kept_y, batch = [], [], [], [], []
+    for k in range(lead):
+        i, j = k - (lead - nx), k - (lead - ny)
+        in_x, in_y = i >= 0, j >= 0
+        if in_x and in_y and x[i] == y[j]:
+            batch.append((k, i, j))
+        elif in_x and in_y and x[i] != 1 and y[j] != 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes {x} and "
+                             f"{y} must agree or have size 1.")
+        elif in_x and (not in_y or y[j] == 1):
+            kept_x.append((k, i))
+            drop_y += [j] if in_y else []
+        else:
+            kept_y.append((k, j))
+            drop_x += [i] if in_x else []
+    at_x = {d: n for n, d in enumerate([d for d in range(len(x)) if d not in drop_x])}
+    at_y = {d: n for n, d in enumerate([d for d in range(len(y)) if d not in drop_y])}
+    numbers = (((at_x[len(x) - 1],), (at_y[max(len(y) - 2, 0)],)),
+               (tuple([at_x[i] for _, i, _ in batch]), tuple([at_y[j] for _, _, j in batch])))
+    # dot_general gives: batch, x's axes, y's axes; "row" and "column" stand for the matrix axes kept.
+    have = [k for k, _, _ in batch] + [k for k, _ in kept_x] + (["row"] if len(x) > 1 else []) \
+        + [k for k, _ in kept_y] + (["column"] if len(y) > 1 else [])
+    want = list(range(lead)) + (["row"] if len(x) > 1 else []) + (["column"] if len(y) > 1 else [])
+    order = tuple([have.index(k) for k in want])
+    return tuple(drop_x), tuple(drop_y), numbers, None if order == tuple(range(len(order))) else order
+
+
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """The sum of products over the last axis of `a` and the last but one (or only) axis of `b`.
+
+    Args:
+        a, b: arrays; those without axes multiply.
+        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        preferred_element_type: the dtype of the result, in which products are summed.
+        out_sharding: accepted for compatibility.
+
+    Raises:
+        TypeError: the sizes of these axes differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.dot(jnp.arange(3), jnp.arange(3))
+        Array(5, dtype=int32)
+    """
+    x, y = as_operand("dot", a), as_operand("dot", b, 1)
+    m, n = x.aval.ndim, y.aval.ndim
+    contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
+    return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+
+
+def inner(a, b, *, precision=None, preferred_element_type=None):
+    """The sums of products over the last axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.inner(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
+        (2, 4)
+    """
+    x, y = as_operand("inner", a), as_operand("inner", b, 1)
+    m, n = x.aval.ndim, y.aval.ndim
+    contracted = ((m - 1,), (n - 1,)) if m and n else ((), ())
+    return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+
+
+def vdot(a, b, *, precision=None, preferred_element_type=None):
+    """The inner product of all elements of two arrays, those of `a` conjugated.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
+        Array(1.+0.j, dtype=complex64)
+    """
+    x, y = as_operand("vdot", a), as_operand("vdot", b, 1)
+    return dot(ravel(_conjugated(x)), ravel(y), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _conjugated(x):
+    return lax.conj(x) if x.aval.dtype in COMPLEX else x
+
+
+def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None):
+    """The inner products of the vectors along an axis, those of `x1` conjugated; the other axes broadcast.
+
+    Raises:
+        ValueError: the axis has different sizes, or an operand has none.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.vecdot(jnp.ones((2, 3)), jnp.ones(3))
+        Array([3., 3.], dtype=float32)
+    """
+    x, y = as_operand("vecdot", x1), as_operand("vecdot", x2, 1)
+    if not x.aval.ndim or not y.aval.ndim:
+        raise ValueError(f"vecdot requires arrays of one axis at least, got shapes {x.aval.shape} and {y.aval.shape}.")
+    x = moveaxis(_conjugated(x), axis_of(axis, x.aval.ndim), -1)
+    y = moveaxis(y, axis_of(axis, y.aval.ndim), -1)
+    n, m = x.aval.shape[-1], y.aval.shape[-1]
+    if n != m:
+        raise ValueError(f"vecdot requires the vectors to have one size along axis {axis}, got {n} and {m}.")
+    return _by_rows(x, y, precision, preferred_element_type)
+
+
+def _by_rows(x, y, precision, preferred):
+    """Inner products over the last axes, the axes before broadcast."""
+    shape = lax.broadcast_shapes(x.aval.shape[:-1], y.aval.shape[:-1])
+    if x.aval.shape[:-1] != shape or y.aval.shape[:-1] != shape:
+        n = x.aval.shape[-1]
+        column = lax.reshape(y, (*y.aval.shape, 1))
+        row = lax.reshape(x, (*x.aval.shape[:-1], 1, n))
+        out = matmul(row, column, precision=precision, preferred_element_type=preferred)
+        return lax.reshape(out, shape)
+    axes = tuple(range(len(shape)))
+    return contract(x, y, (((len(shape),), (len(shape),)), (axes, axes)), precision, preferred)
+
+
+def matvec(x1, x2, /):
+    """The products of matrices with vectors: the last two axes of `x1` with the last of `x2`; the others broadcast.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.matvec(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
+        (5, 2)
+    """
+    x, y = as_operand("matvec", x1), as_operand("matvec", x2, 1)
+    _check_stacks("matvec", x, 2, y, 1, x.aval.shape[-1:], y.aval.shape[-1:])
+    out = matmul(x, lax.reshape(y, (*y.aval.shape, 1)))
+    return lax.squeeze(out, (out.aval.ndim - 1,))
+
+
+def vecmat(x1, x2, /):
+    """The products of vectors, conjugated, with matrices: the last axis of `x1` with the last two of `x2`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.vecmat(jnp.ones((5, 2)), jnp.ones((2, 3))).shape
+        (5, 3)
+    """
+    x, y = as_operand("vecmat", x1), as_operand("vecmat", x2, 1)
+    _check_stacks("vecmat", x, 1, y, 2, x.aval.shape[-1:], y.aval.shape[-2:-1])
+    x = _conjugated(x)
+    out = matmul(lax.reshape(x, (*x.aval.shape[:-1], 1, x.aval.shape[-1])), y)
+    return lax.squeeze(out, (out.aval.ndim - 2,))
+
+
+def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, inner_y: tuple) -> None:
+    if x.aval.ndim < m or y.aval.ndim < n or inner_x != inner_y:
+        raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} and one "
+                         f"with {n} axes at least, and the sizes it sums over must agree.")
+
+
+# -- every pair ----------------------------------------------------------------------------------------------------
+
+def outer(a, b, out=None):
+    """The products of every element of `a` with every element of `b`, both taken in one row.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.outer(jnp.arange(3), jnp.arange(2))
+        Array([[0, 0],
+               [0, 1],
+               [0, 2]], dtype=int32)
+    """
+    no_out("outer", out)
+    x, y = ravel(as_operand("outer", a)), ravel(as_operand("outer", b, 1))
+    return multiply(lax.expand_dims(x, (1,)), lax.expand_dims(y, (0,)))
+
+
+def kron(a, b):
+    """The Kronecker product: each element of `a` times the whole of `b`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+        Array([ 1,  2, 10, 20], dtype=int32)
+    """
+    x, y = promote_dtypes("kron", a, b)
+    rank = max(x.aval.ndim, y.aval.ndim)
+    x = lax.expand_dims(x, range(rank - x.aval.ndim))
+    y = lax.expand_dims(y, range(rank - y.aval.ndim))
+    shape = tuple([n * m for n, m in zip(x.aval.shape, y.aval.shape)])
+    pairs = multiply(lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2)))
+    return lax.reshape(pairs, shape)
+
+
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """The sum of products over several axes of each array.
+
+    Args:
+        a, b: arrays.
+        axes: a number n for the last n axes of `a` with the first n of `b`; or the axes of each, as a pair.
+        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        preferred_element_type: the dtype of the result, in which products are summed.
+        out_sharding: accepted for compatibility.
+
+    Raises:
+        TypeError: the sizes differ, or there are not so many axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))).shape
+        (2, 5)
+    """
+    x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
+    left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
+    return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)
+
+
+def _tensordot_axes(axes, x: tuple, y: tuple):
+    if not isinstance(axes, (tuple, list)) and not np.ndim(axes):
+        n = as_int(axes)
+        if not 0 <= n <= min(len(x), len(y)):
+            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)}).")
+        return tuple(range(len(x) - n, len(x))), tuple(range(n))
+    if len(axes) != 2:
+        raise TypeError(f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got "
+                        f"{axes!r}.")
+    left, right = [tuple(a) if isinstance(a, (tuple, list)) or np.ndim(a) else (a,) for a in axes]
+    if len(left) != len(right):
+        raise TypeError(f"tensordot requires axes lists to have equal length, got {left} and {right}.")
+    return tuple([axis_of(i, len(x)) for i in left]), tuple([axis_of(i, len(y)) for i in right])
+
+
+def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None):
+    """The cross products of vectors of two or three components; of two with two only the third component.
+
+    Args:
+        a, b: arrays of vectors; their other axes broadcast.
+        axisa, axisb, axisc: the axes the vectors lie along in `a`, `b` and the result.
+        axis: one axis for all three.
+
+    Raises:
+        ValueError: the vectors have neither two nor three components.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = promote_dtypes("cross", a, b)
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    n, m = x.aval.shape[-1], y.aval.shape[-1]
+    if n not in (2, 3) or m not in (2, 3):
+        raise ValueError(f"Dimension must be either 2 or 3 for cross product, got {n} and {m} components.")
+    shape = lax.broadcast_shapes(x.aval.shape[:-1], y.aval.shape[:-1])
+    p = [broadcast_to(take_index(x, (..., i)), shape) for i in range(n)]
+    q = [broadcast_to(take_index(y, (..., i)), shape) for i in range(m)]
+    third = lax.sub(lax.mul(p[0], q[1]), lax.mul(p[1], q[0]))
+    if n == m == 2:
+        return third
+    zero = broadcast_to(number(0, x.aval.dtype), shape)
+    p, q = p + [zero] * (3 - n), q + [zero] * (3 - m)
+    first = lax.sub(lax.mul(p[1], q[2]), lax.mul(p[2], q[1]))
+    second = lax.sub(lax.mul(p[2], q[0]), lax.mul(p[0], q[2]))
+    return moveaxis(lax.stack([first, second, third], len(shape)), -1, axisc)
