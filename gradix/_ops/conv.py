@@ -87,7 +87,8 @@ class ConvGeneralDilated(Primitive):
         n = len(window_strides)
         y = em.op("convolution", aval, lhs, rhs, attrs=(
             f"window_strides = {_array(window_strides)}, lhs_dilation = {_array(lhs_dilation)}, "
-            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{n}x2xi64>, rhs_dilation = {_array(rhs_dilation)}, "
+            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{n}x2xi64>, "
+            f"rhs_dilation = {_array(rhs_dilation)}, "
             f"dimension_numbers = #stablehlo.conv<{_layouts(dimension_numbers)}>, "
             f"feature_group_count = {feature_group_count} : i64, batch_group_count = {batch_group_count} : i64"
             + (precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else "")))
@@ -281,9 +282,9 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
 def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tuple:
     if isinstance(padding, (str, PaddingType)):
         if any(d != 1 for d in lhs_dilation):
-            raise ValueError("String padding is not implemented for transposed convolution using this op: got padding="
-                             f"{padding!r} with lhs_dilation={lhs_dilation}. Please either exactly specify the required "
-                             "padding or use conv_transpose.")
+            raise ValueError("String padding is not implemented for transposed convolution using this op: got "
+                             f"padding={padding!r} with lhs_dilation={lhs_dilation}. Please either exactly specify "
+                             "the required padding or use conv_transpose.")
         n = [lhs.aval.shape[i] for i in numbers.lhs_spec[2:]]
         k = [dilated(rhs.aval.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
         return tuple(padtype_to_pads(n, k, strides, padding))

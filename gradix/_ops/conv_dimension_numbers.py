@@ -18,6 +18,9 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+
+
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimensionNumbers:
     """Dimension numbers from layouts such as ("NHWC", "HWIO", "NHWC"); None is batch, feature, space.
 
@@ -32,8 +35,8 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}: "
-                        f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+        raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
+                        f"{len(lhs_shape)} and {len(rhs_shape)}: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
     if dimension_numbers is None:
         plain = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(plain, plain, plain)
@@ -65,7 +68,7 @@ def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
 
 
 def conv_general_permutations(dimension_numbers) -> tuple:
-    """The three axis orders of layout strings: batch or output feature first, feature second, space as in the kernel."""
+    """The three axis orders of layout strings: batch or output feature, feature, then space as in the kernel."""
     lhs, rhs, out = dimension_numbers
     space = [c for c in rhs if c not in "OI"]
     return tuple([tuple([layout.index(c) for c in (*first, *space)])

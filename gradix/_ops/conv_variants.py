@@ -41,8 +41,9 @@ _LAYOUTS = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO",
             5: ("NHWDC", "HWDIO", "NHWDC")}
 
 
-def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None, transpose_kernel: bool = False,
-                   precision=None, preferred_element_type=None, use_consistent_padding: bool = False):
+def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None,
+                   transpose_kernel: bool = False, precision=None, preferred_element_type=None,
+                   use_consistent_padding: bool = False):
     """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
 
     Args:
@@ -152,7 +153,8 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}.")
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, "
+                        f"got {len(pads)}.")
     space = [window_count(n + low + high, k, s)
              for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)

@@ -1,4 +1,4 @@
-"""Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, and the recurrence they derive to."""
+"""Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, their derivatives' recurrence."""
 from __future__ import annotations
 
 from operator import index
@@ -144,7 +144,7 @@ class Recurrence(Primitive):
         return np.moveaxis(out, 0, axis)
 
     def jvp(self, primals, tangents, *, axis, reverse):
-        (a, b), (ta, tb) = primals, tangents
+        a, (ta, tb) = primals[0], tangents
         y = bind(self, primals, {"axis": axis, "reverse": reverse})
         if ta is not None:
             moved = mul(ta, _before(y, np.zeros(()), axis, reverse))
@@ -198,7 +198,8 @@ def _emit_log_add(em, x, y):
         high, low = em.select(first, x, y), em.select(first, y, x)
         size = em.op("abs", part, em.op("real", part, high))
         at_end = em.compare(size, em.constant(np.inf, part), "EQ")
-        return em.select(at_end, high, em.op("add", aval, high, _emit_log1p_exp(em, em.op("subtract", aval, low, high))))
+        near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("subtract", aval, low, high)))
+        return em.select(at_end, high, near)
     high, gap = em.op("maximum", aval, x, y), em.op("subtract", aval, x, y)
     near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap))))
     return em.select(em.compare(gap, gap, "NE"), em.op("add", aval, x, y), near)    # inf - inf, and NaN

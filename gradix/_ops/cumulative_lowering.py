@@ -27,7 +27,8 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
     initial = em.constant(identity, make_aval((), aval.dtype))
     body = combine if isinstance(combine, str) else lambda a, b: [combine(em, a, b)]
     return em.op("reduce_window", aval, x, initial, regions=(em.reducer([aval.dtype], body),), attrs=(
-        f"window_dimensions = array<i64: {', '.join(map(str, sizes))}>, padding = dense<{padding}> : tensor<{ndim}x2xi64>"))
+        f"window_dimensions = array<i64: {', '.join(map(str, sizes))}>, "
+        f"padding = dense<{padding}> : tensor<{ndim}x2xi64>"))
 
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):

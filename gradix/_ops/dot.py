@@ -1,7 +1,7 @@
 """Contractions: dot_general, and dot and batch_matmul made of it."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import index
 from typing import Any
@@ -17,6 +17,9 @@ from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+
+# ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
 _NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
@@ -149,7 +152,7 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     (lc, rc), (lb, rb) = dimension_numbers
     _check_axes("lhs", lhs, lb, lc)
     _check_axes("rhs", rhs, rb, rc)
-    for what, long, l, r in (("batch", "batch", lb, rb), ("contracting", "contracting", lc, rc)):
+    for what, l, r in (("batch", lb, rb), ("contracting", lc, rc)):
         if len(l) != len(r):
             raise TypeError(f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got "
                             f"lhs_{what} {l} and rhs_{what} {r}.")
@@ -165,7 +168,7 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
     if dtype in dtypes.INTEGER and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
-                        f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result instead.")
+                        f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
     return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)
 
 
@@ -174,8 +177,8 @@ def _check_axes(side: str, x, batch, contracting) -> None:
         raise TypeError(f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}.")
     if not all(0 <= i < x.ndim for i in (*batch, *contracting)):
         raise TypeError(f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
-                        f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of {contracting} "
-                        f"for {side} of rank {x.ndim}.")
+                        f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of "
+                        f"{contracting} for {side} of rank {x.ndim}.")
     for what, axes in (("batch", batch), ("contracting", contracting)):
         if len(set(axes)) != len(axes):
             raise TypeError(f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}.")
@@ -231,8 +234,8 @@ def _axes(name: str, axes) -> tuple:
     try:
         return tuple([index(a) for a in axes])
     except TypeError:
-        raise TypeError(f"dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
-                        f" with sequences of integers, got {name}={axes!r}.") from None
+        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
+                        f"rhs_batch)) with sequences of integers, got {name}={axes!r}.") from None
 
 
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
@@ -268,8 +271,9 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred):
         rhs = as_operand("dot_general", rhs)
     if preferred is not None:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
-    return bind(dot_general_p, (lhs, rhs), {"dimension_numbers": numbers, "precision": canonicalize_precision(precision),
-                                            "preferred_element_type": preferred})
+    return bind(dot_general_p, (lhs, rhs), {
+        "dimension_numbers": numbers, "precision": canonicalize_precision(precision),
+        "preferred_element_type": preferred})
 
 
 _DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ())),

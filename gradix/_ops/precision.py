@@ -75,6 +75,9 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
+
+
 def canonicalize_precision(precision) -> Any:
     """A user's `precision` argument as None, a pair of `Precision`, or an algorithm.
 
@@ -97,8 +100,8 @@ def canonicalize_precision(precision) -> Any:
     if len(pair) == 2 and all(p is None or isinstance(p, Precision) or (isinstance(p, str) and p in _ALIASES)
                               for p in pair):
         return tuple([Precision(p) for p in pair])
-    raise ValueError(f"precision must be None, one of the strings {[k for k in _ALIASES if k]}, a lax.Precision, a pair "
-                     "of these, or a lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one; "
+    raise ValueError(f"precision must be None, one of the strings {[k for k in _ALIASES if k]}, a lax.Precision, a "
+                     "pair of these, or a lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one; "
                      f"got {precision!r}.")
 
 

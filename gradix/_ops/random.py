@@ -19,8 +19,9 @@ _BITS = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
 def _check_key(name: str, aval) -> None:
     if not isinstance(aval.dtype, dtypes.KeyType):
-        raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and shape "
-                        f"{aval.shape}. Make one with random.key(seed), or random.wrap_key_data(raw) from raw uint32 words.")
+        raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
+                        f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
+                        "random.wrap_key_data(raw).")
     if aval.dtype != dtypes.KEY:
         raise NotImplementedError(f"{name} knows the generator threefry2x32 (dtype key<fry>), got {aval.dtype}.")
 

@@ -65,8 +65,8 @@ class ReduceWindow(Primitive):
 
     def abstract(self, x, **params):
         if x.dtype not in dtypes.NUMERIC:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: give it numbers, for example "
-                            "x.astype('int32').")
+            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: give it numbers, for "
+                            "example x.astype('int32').")
         return make_aval(_windowed(params).result_shape(x.shape), x.dtype, x.weak_type)
 
     def host(self, x, **params):
@@ -168,7 +168,8 @@ class SelectAndGatherAdd(Primitive):
 
     def host(self, t, x, *, select_prim, **params):
         w = _windowed(params)
-        seen = windows(stretched(t, w.base_dilation, w.padding), w.window_dimensions, w.window_strides, w.window_dilation)
+        seen = windows(stretched(t, w.base_dilation, w.padding), w.window_dimensions, w.window_strides,
+                       w.window_dilation)
         if not seen.size:
             return np.zeros(seen.shape[:t.ndim], t.dtype)
         flat = seen.reshape((*seen.shape[:t.ndim], -1))
@@ -258,8 +259,8 @@ class ReduceWindowBy(Primitive):
     def batch(self, size, args, axes, *, jaxpr, consts, **params):
         n = len(args) // 2
         if any(a is not None for a in axes[n:]):
-            raise NotImplementedError("vmap of reduce_window over its initial value is not possible: XLA takes one scalar. "
-                                      "Start from the computation's identity and join the values afterwards.")
+            raise NotImplementedError("vmap of reduce_window over its initial value is not possible: XLA takes one "
+                                      "scalar. Start from the computation's identity and join the values afterwards.")
         axis = next(a for a in axes if a is not None)
         xs = [to_axis(size, x, a, axis) for x, a in zip(args[:n], axes)]
         w = _windowed(params).with_axis(axis)
@@ -290,8 +291,8 @@ def window_of(name: str, shape, window_dimensions, window_strides, padding, base
     n = len(shape)
     dims = tuple([k.__index__() for k in window_dimensions])
     if len(dims) != n:
-        raise TypeError(f"{name} got the wrong number of window_dimensions for operand: got operand shape {tuple(shape)} "
-                        f"with window_dimensions {dims}.")
+        raise TypeError(f"{name} got the wrong number of window_dimensions for operand: got operand shape "
+                        f"{tuple(shape)} with window_dimensions {dims}.")
     fields = {"window_dimensions": dims, "window_strides": window_strides, "base_dilation": base_dilation,
               "window_dilation": window_dilation}
     for field, values in fields.items():
@@ -306,7 +307,8 @@ def window_of(name: str, shape, window_dimensions, window_strides, padding, base
         padding = padtype_to_pads(shape, reach, fields["window_strides"], padding)
     pads = tuple([(low.__index__(), high.__index__()) for low, high in padding])
     if len(pads) != n:
-        raise ValueError(f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape {tuple(shape)}.")
+        raise ValueError(f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape "
+                         f"{tuple(shape)}.")
     return Window(dims, fields["window_strides"], pads, fields["base_dilation"], fields["window_dilation"])
 
 

@@ -138,8 +138,8 @@ class BitReduction(NonDifferentiable, Reduction):
 
     def check_dtype(self, x):
         if x.dtype not in self.accepts:
-            raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtypes.dtype_name(x.dtype)} in "
-                            f"{self.name}. Compare first, for example x != 0.")
+            raise TypeError("logical reduction requires operand dtype bool or int, got "
+                            f"{dtypes.dtype_name(x.dtype)} in {self.name}. Compare first, for example x != 0.")
 
 
 def _zero(dtype):
@@ -176,7 +176,8 @@ class ArgExtremum(NonDifferentiable, Primitive):
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} in {self.name}: it must be in "
                              f"[0, {x.ndim}); gradix.numpy.{self.name} also counts from the end.")
         if x.shape[axis] == 0:
-            raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}")
+            raise ValueError("argmin and argmax require non-empty reduced dimension. "
+                             f"operand.shape={x.shape} axis={axis}")
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
 
     def host(self, x, *, axes, index_dtype):
@@ -229,8 +230,8 @@ def _reduce(prim, operand, axes):
 def _whole_axes(x, axes) -> tuple:
     whole = tuple([index(a) for a in axes])
     if not all(0 <= a < x.aval.ndim for a in whole):
-        raise ValueError(f"reduction axes {whole} contains out-of-bounds indices for {x.aval.str_short()}: each must be in "
-                         f"[0, {x.aval.ndim}). The reductions of gradix.numpy also count axes from the end.")
+        raise ValueError(f"reduction axes {whole} contains out-of-bounds indices for {x.aval.str_short()}: each must "
+                         f"be in [0, {x.aval.ndim}). The reductions of gradix.numpy also count axes from the end.")
     return whole
 
 

@@ -118,7 +118,8 @@ def emit_top_k(em, outs, x, k: int, axis: int):
         last = [i for i in range(ndim) if i != axis] + [axis]
         moved, back = em.transpose(x, last), [last.index(i) for i in range(ndim)]
         shape = (*moved.aval.shape[:-1], k)
-        found = em.ops("chlo.top_k", [make_aval(shape, x.aval.dtype), make_aval(shape, _I32)], moved, attrs=f"k = {k} : i64")
+        types = [make_aval(shape, x.aval.dtype), make_aval(shape, _I32)]
+        found = em.ops("chlo.top_k", types, moved, attrs=f"k = {k} : i64")
         values, places = [em.transpose(v, back) for v in found]
     return [em.convert(values, dtype), places]
 
@@ -130,7 +131,8 @@ def _top_k_packed(em, outs, x, axis):
     places = _places(em, _packed(em, em.op("not", key.aval, key), axis))
     shape, ndim = outs[0].shape, x.aval.ndim
     places = em.op("slice", make_aval(shape, _I32), places, attrs=(
-        f"start_indices = array<i64: {', '.join(['0'] * ndim)}>, limit_indices = array<i64: {', '.join(map(str, shape))}>, "
+        f"start_indices = array<i64: {', '.join(['0'] * ndim)}>, "
+        f"limit_indices = array<i64: {', '.join(map(str, shape))}>, "
         f"strides = array<i64: {', '.join(['1'] * ndim)}>"))
     return _fetch(em, x, places, axis), places
 

@@ -1,4 +1,4 @@
-"""Threefry 2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): NumPy and StableHLO.
+"""Threefry 2x32 with 20 rounds, in NumPy and StableHLO (Salmon et al., "Parallel random numbers", 2011).
 
 A key is one uint64, its first word the low one. A block's two counter words give two words of random bits.
 """
@@ -69,8 +69,8 @@ def key_words(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def counted(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Blocks number 0 to `size - 1` of each key: words of shape `(*keys.shape, size)`."""
     if keys.size * size <= _FEW:
-        out = np.array([block(k & _MASK, k >> 32, n >> 32, n & _MASK) for k in keys.ravel().tolist() for n in range(size)],
-                       U32).reshape((*keys.shape, size, 2))
+        out = np.array([block(k & _MASK, k >> 32, n >> 32, n & _MASK)
+                        for k in keys.ravel().tolist() for n in range(size)], U32).reshape((*keys.shape, size, 2))
         return out[..., 0], out[..., 1]
     k0, k1 = [w[..., None] for w in key_words(keys)]
     if size <= _CHUNK:

@@ -45,7 +45,8 @@ def emit_pad(em, x, low, high, interior, fill):
         return x
     sizes = [a + b + max(n + (n - 1) * i, 0) for n, a, b, i in zip(x.aval.shape, low, high, interior)]
     texts = [f"array<i64: {', '.join(map(str, v))}>" for v in (low, high, interior)]
-    return em.op("pad", make_aval(tuple(sizes), x.aval.dtype), x, em.constant(fill, make_aval((), x.aval.dtype)), attrs=(
+    fill = em.constant(fill, make_aval((), x.aval.dtype))
+    return em.op("pad", make_aval(tuple(sizes), x.aval.dtype), x, fill, attrs=(
         f"edge_padding_low = {texts[0]}, edge_padding_high = {texts[1]}, interior_padding = {texts[2]}"))
 
 

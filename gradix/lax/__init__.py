@@ -18,6 +18,14 @@ from gradix._ops.collectives import (
 from gradix._ops.comparison import (
     eq, eq_p, eq_to_p, ge, ge_p, gt, gt_p, is_finite, is_finite_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne, ne_p,
 )
+from gradix._ops.conv import conv_general_dilated, conv_general_dilated_p
+from gradix._ops.conv_dimension_numbers import (
+    conv_dimension_numbers, conv_general_permutations, ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers,
+)
+from gradix._ops.conv_variants import (
+    conv, conv_general_dilated_local, conv_general_dilated_patches, conv_general_shape_tuple, conv_shape_tuple,
+    conv_transpose, conv_transpose_shape_tuple, conv_with_general_padding,
+)
 from gradix._ops.convert import convert as _convert_element_type
 from gradix._ops.convert import (
     bitcast_convert_type, bitcast_convert_type_p, convert_element_type, convert_element_type_p, reduce_precision,
@@ -27,7 +35,7 @@ from gradix._ops.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod, cumprod_p, cumsum, cumsum_p,
     recurrence_p,
 )
-from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p
+from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p, DotDimensionNumbers
 from gradix._ops.dynamic_slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_index_in_dim,
     dynamic_update_slice, dynamic_update_slice_in_dim, dynamic_update_slice_p,
@@ -41,9 +49,14 @@ from gradix._ops.joining import (
     concatenate, concatenate_p, split, split_p, stack, stack_p, tile, tile_p, unstack, unstack_p,
 )
 from gradix._ops.linear import complex, complex_p, conj, conj_p, imag, imag_p, neg, neg_p, real, real_p
-from gradix._ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from gradix._ops.padding import padtype_to_pads, PaddingType
+from gradix._ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
 from gradix._ops.random import (
     random_bits_p, random_fold_in_p, random_seed_p, random_split_p, random_unwrap_p, random_wrap_p, threefry2x32_p,
+)
+from gradix._ops.reduce_windows import (
+    reduce_window_max_p, reduce_window_min_p, reduce_window_p, reduce_window_shape_tuple, reduce_window_sum_p,
+    select_and_gather_add_p, select_and_scatter_add_p,
 )
 from gradix._ops.reductions import (
     argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
@@ -91,4 +104,5 @@ from gradix._api.control import cond, switch
 from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
 from gradix._api.loops import fori_loop, map, scan, while_loop
 from gradix._api.reduce import reduce
+from gradix._api.reduce_window import reduce_window
 from gradix._api.scatter import scatter_apply
