@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 import threading
 from typing import Any
 
-from jaxlib import _jax, xla_client as xc
+from jaxlib import _jax
 from jaxlib.version import __version__ as jaxlib_version
+
+from gradix._base.lazy import lazy_module
+
+hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
 
 RuntimeFailure = _jax.JaxRuntimeError
 

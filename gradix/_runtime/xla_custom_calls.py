@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import functools
 
-from jaxlib import xla_client as xc
-
 from gradix._base.lazy import lazy_module
 
+xc = lazy_module("jaxlib.xla_client")
 _lapack = lazy_module("jaxlib.lapack")
 _cpu_lapack = lazy_module("jaxlib.cpu._lapack")
 

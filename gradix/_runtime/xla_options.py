@@ -5,8 +5,10 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import xla_client as xc
 
+from gradix._base.lazy import lazy_module
+
+xc: Any = lazy_module("jaxlib.xla_client")
 SMALL_LOOP_BYTES = 1 << 18
 _dropped: set[str] = set()         # flags this jaxlib does not know
 
