@@ -89,7 +89,7 @@ def rearranged(closed: ClosedJaxpr, ins, outs=None) -> ClosedJaxpr:
     return found
 
 
-def without_forwarded(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
+def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
     """The program that also returns some of its inputs, by position."""
     jaxpr = closed.jaxpr
     outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
@@ -175,10 +175,14 @@ def work(closed: ClosedJaxpr) -> int:
 def _equation_work(eqn: JaxprEqn) -> int:
     if any(v.aval.size > _SMALL for v in (*eqn.invars, *eqn.outvars)):
         return _NEVER
-    price = getattr(eqn.primitive, "work", None)
+    prim = eqn.primitive
+    price = getattr(prim, "work", None)
     if price is not None:
         return price(eqn.params)
-    return 1 if eqn.primitive.host is not None else _NEVER
+    inner = eqn.params.get("call_jaxpr")
+    if inner is not None:
+        return work(inner)
+    return 1 if prim.host is not None or (prim.run is not None and not prim.call_primitive) else _NEVER
 
 
 def may_run(closed: ClosedJaxpr, cost: int) -> bool:

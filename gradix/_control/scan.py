@@ -14,7 +14,7 @@ from gradix._control.programs import (
     row,
     split,
     stacked,
-    without_forwarded,
+    with_inputs,
     work,
 )
 from gradix._control.scan_linear import invariants, linear_body, transposed_body
@@ -111,8 +111,10 @@ class Scan(Primitive):
             return bind(self, primals, {"jaxpr": jaxpr, "num_consts": nc, "num_carry": nk, **params}), [None] * n_out
         cut = linearize_jaxpr(jaxpr, nz, (*nz[nc:nc + nk], *[False] * (n_out - nk)))
         known, hoisted, plan = linear_body(cut, nc, nk)
-        outs = bind(self, primals, {"jaxpr": known, "num_consts": nc, "num_carry": nk, **params})
         fixed = invariants(hoisted, primals[:nc])
+        consts = [primals[i] if kind == "in" else fixed[i] for kind, i in plan.known_consts]
+        outs = bind(self, [*consts, *primals[nc:]],
+                    {"jaxpr": known, "num_consts": len(consts), "num_carry": nk, **params})
         ts = [instantiate(t, p.aval) if f else None for p, t, f in zip(primals, tangents, nz)]
         tc, tk, tx = ([t for t in part if t is not None] for part in split(ts, nc, nk))
         sources = {"in": primals, "out": outs, "fixed": fixed}
@@ -148,7 +150,7 @@ class Scan(Primitive):
         wanted = [i for i in range(nk) if not linear[nc + i]]
         if not wanted:
             return []
-        rows = without_forwarded(jaxpr, [nc + i for i in wanted])
+        rows = with_inputs(jaxpr, [nc + i for i in wanted])
         n = len(jaxpr.out_avals)
         part = _pruned(rows, [*[i in wanted for i in range(nk)], *[False] * (n - nk), *[True] * len(wanted)], nc, nk)
         operands = [a for a, kept in zip(args, part.inputs) if kept]

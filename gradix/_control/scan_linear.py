@@ -13,12 +13,13 @@ class LinearPlan:
     """The linear scan's body, and where its residuals come from: ("in", i), ("out", i) or ("fixed", i).
 
     `fixed` residuals are the same at each step and stand before the constants; `rows` before the stacked tangents.
+    `known_consts` are the constants of the known scan.
     """
 
-    __slots__ = ("body", "fixed", "rows")
+    __slots__ = ("body", "fixed", "rows", "known_consts")
 
-    def __init__(self, body, fixed, rows):
-        self.body, self.fixed, self.rows = body, fixed, rows
+    def __init__(self, body, fixed, rows, known_consts):
+        self.body, self.fixed, self.rows, self.known_consts = body, fixed, rows, known_consts
 
 
 def linear_body(cut: Split, nc: int, nk: int) -> tuple[ClosedJaxpr, ClosedJaxpr | None, LinearPlan]:
@@ -63,19 +64,27 @@ def _linear_body(cut: Split, nc: int, nk: int):
         part, place = source(kind, i)
         slots.append((part is rows, len(part)))
         part.append(place)
-    known = ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
-                        cut.known.consts)
+    known, known_consts = _known_body(jaxpr, outvars, hoisted, nc)
     fixed_program = None
     if hoisted:
-        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, jaxpr.eqns, frozenset(), jaxpr.debug_info)
-        fixed_program = ClosedJaxpr(_only_needed(whole), cut.known.consts)
-    return known, fixed_program, LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows)
+        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, [e for e in jaxpr.eqns if not e.effects])
+        fixed_program = ClosedJaxpr(dce_jaxpr(whole, keep_inputs=True)[0], cut.known.consts)
+    plan = LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows, known_consts)
+    return ClosedJaxpr(known, cut.known.consts), fixed_program, plan
 
 
-def _only_needed(jaxpr: Jaxpr) -> Jaxpr:
-    """The equations the results need; what has effects stays in the loop."""
-    pure = [e for e in jaxpr.eqns if not e.effects]
-    return dce_jaxpr(jaxpr.replace(eqns=pure), keep_inputs=True)[0]
+def _known_body(jaxpr: Jaxpr, outvars, hoisted, nc: int) -> tuple[Jaxpr, list]:
+    """The known body, which takes what was hoisted as constants, and where its constants come from."""
+    if not hoisted:
+        return jaxpr.replace(outvars=outvars), [("in", i) for i in range(nc)]
+    outside = set(hoisted)
+    eqns = [e for e in jaxpr.eqns if e.effects or not outside.issuperset(e.outvars)]
+    consts = [*jaxpr.invars[:nc], *hoisted]
+    sources = [*[("in", i) for i in range(nc)], *[("fixed", i) for i in range(len(hoisted))]]
+    needed, used = dce_jaxpr(Jaxpr(jaxpr.constvars, [*consts, *jaxpr.invars[nc:]], outvars, eqns))
+    invars = [*[v for v, u in zip(consts, used) if u], *jaxpr.invars[nc:]]
+    return Jaxpr(jaxpr.constvars, invars, outvars, needed.eqns, debug_info=jaxpr.debug_info), [
+        source for source, u in zip(sources, used) if u]
 
 
 def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:

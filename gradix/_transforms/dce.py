@@ -12,17 +12,18 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tup
     """
     outvars = jaxpr.outvars if used_outputs is None else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
     live = {v for v in outvars if type(v) is not Literal}
-    eqns = []
+    eqns, changed = [], False
     for eqn in reversed(jaxpr.eqns):
         if not live.isdisjoint(eqn.outvars) or (eqn.effects and is_kept(eqn.effects)):
             rule = getattr(eqn.primitive, "dce", None)
             if rule is not None and any(v not in live for v in eqn.outvars):
-                eqn = rule([v in live for v in eqn.outvars], eqn)
+                before, eqn = eqn, rule([v in live for v in eqn.outvars], eqn)
+                changed = changed or eqn is not before
             eqns.append(eqn)
             live.update(v for v in eqn.invars if type(v) is not Literal)
     eqns.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
-    if len(eqns) == len(jaxpr.eqns) and all(used_inputs) and len(outvars) == len(jaxpr.outvars):
+    if not changed and len(eqns) == len(jaxpr.eqns) and all(used_inputs) and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used_inputs
     invars = [v for v, u in zip(jaxpr.invars, used_inputs) if u]
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, debug_info=jaxpr.debug_info), used_inputs
