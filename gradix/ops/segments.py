@@ -1,0 +1,105 @@
+"""Sums, products and extremes of the rows of an array, grouped by numbers given to the rows."""
+from __future__ import annotations
+
+from operator import index
+
+import numpy as np
+
+from gradix import lax
+from gradix._base.errors import ConcretizationTypeError
+from gradix._core import dtypes
+from gradix._core.trace import Tracer
+from gradix._ops.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
+from gradix.numpy.promotion import as_operand
+
+
+def _segment(name: str, scatter, reduce, identity, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+             bucket_size, mode):
+    data, ids = as_operand(name, data), as_operand(name, segment_ids)
+    if ids.aval.dtype not in dtypes.INTEGER:
+        raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: ids.astype(int).")
+    if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
+        raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
+                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so that "
+                         "its first axis is that of segment_ids.")
+    count = _count(name, ids) if num_segments is None else index(num_segments)
+    if count < 0:
+        raise ValueError(f"num_segments must be non-negative, {name} got {count}.")
+    rows, tail = data.aval.shape[0], data.aval.shape[1:]
+    start = identity(data.aval.dtype)
+    if bucket_size is None:
+        return _scatter(scatter, lax.full((count, *tail), start, data.aval.dtype), ids[:, None], data, 1,
+                        indices_are_sorted, unique_indices, mode)
+    buckets = -(-rows // bucket_size)
+    numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
+    places = lax.concatenate([numbers[:, None], ids[:, None]], 1)
+    parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2,
+                     indices_are_sorted, unique_indices, mode)
+    return reduce(parts, (0,))
+
+
+def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique_indices, mode):
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(1, data.aval.ndim)), inserted_window_dims=tuple(range(depth)),
+        scatter_dims_to_operand_dims=tuple(range(depth)))
+    return scatter(into, places, data, numbers, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
+                   mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode)
+
+
+def _count(name: str, ids) -> int:
+    """One more than the largest id."""
+    if isinstance(ids, Tracer):
+        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments depends on "
+                                           f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
+    if not ids.aval.size:
+        raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no segment_ids. "
+                         "Give num_segments.")
+    return max(int(ids.host.max()) + 1, 0)
+
+
+def _lowest(dtype):
+    return False if dtype == bool else -np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return True if dtype == bool else np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).max
+
+
+def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):
+    def function(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, bucket_size: int | None = None, mode=None, out_sharding=None):
+        return _segment(name, scatter, reduce, identity, data, segment_ids, num_segments, indices_are_sorted,
+                        unique_indices, bucket_size, mode)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    Args:
+        data: an array whose rows are reduced.
+        segment_ids: an integer for each row, the segment it belongs to; rows of ids out of range take no part.
+        num_segments: how many segments there are; one more than the largest id by default. Needed while tracing.
+        indices_are_sorted: a promise that the ids ascend.
+        unique_indices: a promise that no id comes twice.
+        bucket_size: reduce so many rows at a time, then the results, for accuracy.
+        mode: what happens to ids out of range: dropped by default; see `GatherScatterMode`.
+
+    Returns:
+        An array of shape `(num_segments, *data.shape[1:])`; {empty} where a segment has no rows.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import ops
+        >>> ops.{name}(jnp.array([1.0, 2.0, 5.0]), jnp.array([0, 0, 1]))
+        {shown}
+    """
+    return function
+
+
+segment_sum = _public("segment_sum", "The sum of the rows of each segment.", "0", "Array([3., 5.], dtype=float32)",
+                      scatter_add, lax.reduce_sum, lambda dtype: 0)
+segment_prod = _public("segment_prod", "The product of the rows of each segment.", "1", "Array([2., 5.], dtype=float32)",
+                       scatter_mul, lax.reduce_prod, lambda dtype: 1)
+segment_max = _public("segment_max", "The largest of the rows of each segment.", "the dtype's lowest value",
+                      "Array([2., 5.], dtype=float32)", scatter_max, lax.reduce_max, _lowest)
+segment_min = _public("segment_min", "The least of the rows of each segment.", "the dtype's highest value",
+                      "Array([1., 5.], dtype=float32)", scatter_min, lax.reduce_min, _highest)

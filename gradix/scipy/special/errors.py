@@ -1,0 +1,214 @@
+"""Logistic and normal distribution functions and their inverses."""
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from gradix import lax, nn
+from gradix._api.custom_derivatives import custom_jvp
+from gradix.numpy.promotion import inexact_operand, number
+from gradix.numpy.selection import where
+
+_HALF_ROOT = math.sqrt(0.5)
+
+
+def _of_floats(name: str, op, summary: str, example: str):
+    def function(x):
+        return op(inexact_operand(name, x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{summary}\n\n    Example:\n        >>> from gradix.scipy import special\n        {example}\n    "
+    return function
+
+
+erf = _of_floats("erf", lax.erf, "The error function, 2/√π ∫₀ˣ exp(−t²) dt.",
+                 ">>> special.erf(0.0)\n        Array(0., dtype=float32, weak_type=True)")
+erfc = _of_floats("erfc", lax.erfc, "1 − erf(x), accurate for large x.",
+                  ">>> special.erfc(0.0)\n        Array(1., dtype=float32, weak_type=True)")
+erfinv = _of_floats("erfinv", lax.erf_inv, "The inverse of `erf`, on [−1, 1].",
+                    ">>> special.erfinv(0.0)\n        Array(0., dtype=float32, weak_type=True)")
+expit = _of_floats("expit", lax.logistic, "1 / (1 + e⁻ˣ).",
+                   ">>> special.expit(0.0)\n        Array(0.5, dtype=float32, weak_type=True)")
+
+
+@custom_jvp
+def _logit(x):
+    return lax.log(x / (1 - x))
+
+
+@_logit.defjvp
+def _logit_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _logit(x), t / (x * (1 - x))
+
+
+def logit(x):
+    """log(x / (1 − x)), the inverse of `expit`.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.logit(0.5)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return _logit(inexact_operand("logit", x))
+
+
+def ndtr(x):
+    """The distribution function of the standard normal distribution.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.ndtr(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = inexact_operand("ndtr", x)
+    return _ndtr(x)
+
+
+def _ndtr(x):
+    w = x * _HALF_ROOT
+    size = abs(w)
+    tail = lax.erfc(size)
+    return 0.5 * where(size < _HALF_ROOT, 1 + lax.erf(w), where(w > 0, 2 - tail, tail))
+
+
+# Rational approximations from Cephes (Moshier), highest power first: the middle, and the tails by their distance.
+_MIDDLE = ((-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1,
+            -1.23916583867381258016e0),
+           (1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1, -2.25462687854119370527e2,
+            2.00260212380060660359e2, -8.20372256168333339912e1, 1.59056225126211695515e1, -1.18331621121330003142e0))
+_NEAR = ((4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1,
+          1.46849561928858024014e1, 2.18663306850790267539e0, -1.40256079171354495875e-1, -3.50424626827848203418e-2,
+          -8.57456785154685413611e-4),
+         (1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1,
+          2.50464946208309415979e0, -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4))
+_FAR = ((3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443415e0, 1.33303460815807542389e0,
+         2.01485389549179081538e-1, 1.23716634817820021358e-2, 3.01581553508235416007e-4, 2.65806974686737550832e-6,
+         6.23974539184983293730e-9),
+        (1.0, 6.02427039364742014255e0, 3.67983563856160859403e0, 1.37702099489081330271e0, 2.16236993594496635890e-1,
+         1.34204006088543189037e-2, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9))
+
+
+def ndtri(p):
+    """The inverse of `ndtr`: the point below which a standard normal number lies with probability `p`.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.ndtri(0.5)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    p = inexact_operand("ndtri", p)
+    if p.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
+        raise TypeError(f"ndtri takes float32 or float64, got {p.aval.dtype}. Convert it with p.astype('float32').")
+    return _ndtri(p)
+
+
+@custom_jvp
+def _ndtri(p):
+    upper = p > 1 - math.exp(-2)
+    q = where(upper, 1 - p, p)
+    q = where(q == 0, 0.5, q)
+    w = q - 0.5
+    square = w * w
+    middle = (w + w * square * _ratio(_MIDDLE, square)) * -math.sqrt(2 * math.pi)
+    z = lax.sqrt(-2 * lax.log(q))
+    first = z - lax.log(z) / z
+    tail = where(z >= 8, first - _ratio(_FAR, 1 / z) / z, first - _ratio(_NEAR, 1 / z) / z)
+    x = where(q > math.exp(-2), middle, tail)
+    x = where(upper, x, -x)
+    return where(p == 0, -math.inf, where(p == 1, math.inf, x))
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals, tangents):
+    (p,), (t,) = primals, tangents
+    x = _ndtri(p)
+    return x, t * (math.sqrt(2 * math.pi) * lax.exp(x * x / 2))          # 1 / density
+
+
+def _ratio(polynomials, x):
+    over, under = [_polynomial(c, x) for c in polynomials]
+    return over / under
+
+
+def _polynomial(coefficients, x):
+    total = number(coefficients[0], x.aval.dtype)
+    for c in coefficients[1:]:
+        total = total * x + c
+    return total
+
+
+def log_ndtr(x, series_order: int = 3):
+    """log(ndtr(x)), accurate where `ndtr` is 0 or 1; of float32 and float64.
+
+    Args:
+        x: an array.
+        series_order: terms of the asymptotic series used far below 0, at most 30.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.log_ndtr(-100.0)
+        Array(-5005.5244, dtype=float32, weak_type=True)
+    """
+    if not isinstance(series_order, int):
+        raise TypeError(f"series_order must be a Python integer, got {series_order!r}.")
+    if not 0 <= series_order <= 30:
+        raise ValueError(f"series_order must be within [0, 30], got {series_order}.")
+    x = inexact_operand("log_ndtr", x)
+    if x.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
+        raise TypeError(f"log_ndtr takes float32 or float64, got {x.aval.dtype}. Convert it with x.astype('float32').")
+    return _log_ndtr(x, series_order)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _log_ndtr(x, series_order):
+    lower, upper = (-20.0, 8.0) if x.aval.dtype.itemsize == 8 else (-10.0, 5.0)
+    far = _asymptotic(lax.min(x, number(lower, x.aval.dtype)), series_order)
+    near = lax.log(_ndtr(lax.max(x, number(lower, x.aval.dtype))))
+    return where(x > upper, -_ndtr(-x), where(x > lower, near, far))
+
+
+@_log_ndtr.defjvp
+def _log_ndtr_jvp(series_order, primals, tangents):
+    (x,), (t,) = primals, tangents
+    y = _log_ndtr(x, series_order)
+    return y, t * lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))        # density / ndtr
+
+
+def _asymptotic(x, order: int):
+    """log of the density over −x, times 1 − 1/x² + 3/x⁴ − … (Abramowitz and Stegun 26.2.12)."""
+    even = odd = number(0.0, x.aval.dtype)
+    square, power, factor = x * x, number(1.0, x.aval.dtype), 1.0
+    for n in range(1, order + 1):
+        power, factor = power * square, factor * (2 * n - 1)
+        if n % 2:
+            odd = odd + factor / power
+        else:
+            even = even + factor / power
+    return -(square / 2) - lax.log(-x) - 0.5 * math.log(2 * math.pi) + lax.log(1 + even - odd)
+
+
+def softmax(x, /, *, axis=None):
+    """eˣ / Σ eˣ along axes; all by default.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import special
+        >>> special.softmax(jnp.zeros(2))
+        Array([0.5, 0.5], dtype=float32)
+    """
+    return nn.softmax(x, axis=axis)
+
+
+def log_softmax(x, /, *, axis=None):
+    """The logarithm of `softmax`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import special
+        >>> special.log_softmax(jnp.zeros(2))
+        Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return nn.log_softmax(x, axis=axis)
