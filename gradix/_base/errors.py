@@ -99,7 +99,7 @@ class TracerIntegerConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             f"The __index__() method was called on traced array with shape {_type_of(tracer)}. "
-            f"Lists, ranges and shapes need an int that is known while the program is traced.{_where(tracer)}"
+            f"Lists, ranges and shapes need a concrete int, known while the program is traced.{_where(tracer)}"
             + _instead(
                 "jnp.asarray(sequence)[i] to index; lax.fori_loop for a loop over range(n);\n"
                 "or make the argument static (static_argnums of jit)."

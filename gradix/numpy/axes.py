@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import operator
 
+from gradix._base.errors import ConcretizationTypeError
 from gradix._core.trace import Tracer
 
 ALL = tuple([tuple(range(n)) for n in range(65)])        # the axes of an array of n dimensions
@@ -18,8 +19,9 @@ def axis_of(axis, ndim: int) -> int:
     try:
         i = operator.index(axis)
     except TypeError:
-        raise TypeError(f"axis must be an integer known while the program is traced, got {axis!r} "
-                        f"of type {type(axis).__name__}.{_static(axis)}") from None
+        if isinstance(axis, Tracer):
+            raise ConcretizationTypeError(axis, "The axis argument must be known while the program is traced.") from None
+        raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
     if not -ndim <= i < ndim:
         raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")
     return i + ndim if i < 0 else i
@@ -39,10 +41,6 @@ def axes_of(axis, ndim: int) -> tuple:
             raise ValueError(f"duplicate value in 'axis': {axis}")
         return axes
     return (axis_of(axis, ndim),)
-
-
-def _static(axis) -> str:
-    return " Make the argument static: static_argnums or static_argnames of jit." if isinstance(axis, Tracer) else ""
 
 
 def no_out(name: str, out) -> None:
