@@ -10,7 +10,15 @@ from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import (
-    as_operand, convert, inexact_operand, inexact_operands, like, number, numeric_operand, numeric_operands, operands,
+    as_operand,
+    convert,
+    inexact_operand,
+    inexact_operands,
+    like,
+    number,
+    numeric_operand,
+    numeric_operands,
+    operands,
 )
 from gradix.numpy.selection import where
 
@@ -186,6 +194,11 @@ def floor_divide(x1, x2, /):
     dtype = x.aval.dtype
     if dtype in dtypes.UNSIGNED:
         return lax.div(x, y)
+    if type(x2) is int and x2 > 0 and dtype in dtypes.INTEGER and x2 <= dtypes.iinfo(dtype).max:
+        if not x2 & (x2 - 1):
+            return lax.shift_right_arithmetic(x, like(y, x2.bit_length() - 1))
+        q = lax.div(x, y)
+        return where(lax.lt(lax.rem(x, y), like(x, 0)), lax.sub(q, like(q, 1)), q)
     if dtype in dtypes.INTEGER:
         q = lax.div(x, y)
         uneven = lax.ne(lax.rem(x, y), like(x, 0))
@@ -208,10 +221,20 @@ def remainder(x1, x2, /):
     dtype = x.aval.dtype
     zero = like(x, 0)
     if dtype in dtypes.INTEGER:
+        if type(x2) is int and 0 < x2 <= dtypes.iinfo(dtype).max:
+            return _remainder_of_positive(x, y, x2)
         y = where(lax.eq(y, zero), like(y, 1), y)
     r = lax.rem(x, y)
     away = lax.bitwise_and(lax.ne(lax.lt(r, zero), lax.lt(y, zero)), lax.ne(r, zero))
     return where(away, lax.add(r, y), r)
+
+
+def _remainder_of_positive(x, y, divisor: int):
+    """The remainder of integers by a number above zero."""
+    if not divisor & (divisor - 1):
+        return lax.bitwise_and(x, like(y, divisor - 1))
+    r = lax.rem(x, y)
+    return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, like(r, 0)), lax.add(r, y), r)
 
 
 def mod(x1, x2, /):
@@ -290,7 +313,7 @@ def power(x1, x2, /):
 
 def _counts(x1, x2, x, y):
     """Promoted operands of a power of integers; a boolean one makes the result strongly typed."""
-    if any([v is True or v is False or getattr(v, "dtype", None) == _BOOL for v in (x1, x2)]):
+    if any(v is True or v is False or getattr(v, "dtype", None) == _BOOL for v in (x1, x2)):
         dtype = dtypes.to_numeric_dtype(x.aval.dtype)
         return convert(x, dtype), convert(y, dtype)
     return x, y

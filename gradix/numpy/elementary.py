@@ -125,7 +125,7 @@ def log2(x, /):
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.log2(8.0)
-        Array(3., dtype=float32, weak_type=True)
+        Array(3., dtype=float32)
     """
     return _scaled_log(inexact_operand("log2", x), lambda y: lax.div(y, lax.log(like(y, 2.0))))
 
@@ -136,7 +136,7 @@ def log10(x, /):
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.log10(100.0)
-        Array(2., dtype=float32, weak_type=True)
+        Array(2., dtype=float32)
     """
     return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
 

@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
+from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.matrices import diagonal
 from gradix.numpy.promotion import (
@@ -23,6 +24,7 @@ from gradix.numpy.reductions import initial_value, sum, where_mask
 from gradix.numpy.selection import clip, where as choose
 
 _F32 = np.dtype("float32")
+_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
 
 
 def count_of(shape: tuple, axes: tuple) -> int:
@@ -46,6 +48,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([2., 3.], dtype=float32)
     """
+    if isinstance(a, Array) and dtype is None and where is None and out is None and not keepdims:
+        aval = a.aval
+        if aval.dtype in _DIRECT and not aval.weak_type:
+            axes = axes_of(axis, aval.ndim)
+            return lax.div(lax.reduce_sum(a, axes), number(count_of(aval.shape, axes), aval.dtype))
     no_out("mean", out)
     x = as_operand("mean", a)
     own = x.aval.dtype
@@ -178,7 +185,10 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     square = distance_squared(x, convert(as_operand(name, mean_), work))
     real = square.aval.dtype
     if where is None:
-        count = number(count_of(shape, axes), real)
+        count = count_of(shape, axes)
+        if type(ddof) is int and count > ddof and type(count) is int:
+            return convert(lax.div(sum(square, axes, real, None, keepdims), number(count - ddof, real)), result)
+        count = number(count, real)
     else:
         count = sum(convert(broadcast_to(where_mask(name, where, shape), shape), real), axes, real, None, keepdims)
     divisor = lax.sub(count, initial_value(name, ddof, real))

@@ -10,14 +10,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix.numpy.axes import no_out
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    inexact_operand,
-    inexact_operands,
-    like,
-    number,
-)
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
 from gradix.numpy.selection import where
 
 _BOOL = np.dtype(bool)
@@ -293,18 +286,6 @@ def _round(x, decimals: int):
 
 
 around = round
-
-
-def fix(x, out=None):
-    """The whole part of each element, toward zero: another name of `trunc`.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.fix(jnp.array([1.7, -1.7]))
-        Array([ 1., -1.], dtype=float32)
-    """
-    no_out("fix", out)
-    return trunc(x)
 
 
 # -- complex numbers -----------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def common_shape(name: str, *xs: Any) -> tuple:
     """
     shapes = [s for x in xs if (s := x.aval.shape)]
     first = shapes[0] if shapes else ()
-    if len(shapes) < 2 or all([s == first for s in shapes]):
+    if len(shapes) < 2 or all(s == first for s in shapes):
         return first
     rank = max(map(len, shapes))
     out = []
