@@ -159,8 +159,8 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
 def _check_term(subscripts: str, term: str, rank: int) -> int:
     """How many axes "..." stands for in an operand's labels."""
     plain = term.replace("...", "", 1)
-    if not all(c.isalpha() for c in plain):
-        raise ValueError(f"einsum: labels must be letters, and '...' may stand once in each term; got {term!r} in "
+    if any(c in ".->" for c in plain):
+        raise ValueError(f"einsum: '...' may stand once in each term, and no other dots; got {term!r} in "
                          f"{subscripts!r}.")
     extra = rank - len(plain)
     if extra < 0 or (extra and "..." not in term):

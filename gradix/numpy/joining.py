@@ -242,8 +242,7 @@ def _split(name: str, ary, where, axis: int) -> list:
     if isinstance(where, Tracer):
         raise ConcretizationTypeError(where, f"{name} needs to know where to cut: the sizes of the parts are shapes.")
     if np.ndim(where) or isinstance(where, (tuple, list)):
-        ends = [_within(as_int(i), n) for i in np.asarray(where)] if len(where) else []
-        cuts = [0, *ends, n]
+        cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
     else:
         parts = as_int(where)
         if parts <= 0:
@@ -253,13 +252,11 @@ def _split(name: str, ary, where, axis: int) -> list:
             raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in {parts} "
                              "parts. array_split makes parts of unequal size.")
         cuts = [0, *np.cumsum([part + 1] * more + [part] * (parts - more)).tolist()]
-    if all([a <= b for a, b in zip(cuts, cuts[1:])]):
-        return list(lax.split(x, tuple([b - a for a, b in zip(cuts, cuts[1:])]), axis))
-    return [lax.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in zip(cuts, cuts[1:])]
-
-
-def _within(i: int, n: int) -> int:
-    return min(max(i + n if i < 0 else i, 0), n)
+    sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
+    if any([s < 0 for s in sizes]):
+        raise ValueError(f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give parts of "
+                         f"sizes {list(sizes)}.")
+    return list(lax.split(x, sizes, axis))
 
 
 def vsplit(ary, indices_or_sections) -> list:
@@ -341,7 +338,8 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         x = lax.expand_dims(x, (0,))
     axis = axis_of(axis, x.aval.ndim)
     if not isinstance(repeats, Tracer):
-        counts = repeats.host if isinstance(repeats, ArrayImpl) else np.asarray(repeats)
+        counts = as_operand("repeat", repeats, 1)
+        counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)
         return _repeat_known(x, counts, axis, total_repeat_length)
     if total_repeat_length is None:
         raise ConcretizationTypeError(repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. "

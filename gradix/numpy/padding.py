@@ -32,8 +32,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
 
     Args:
         array: an array.
-        pad_width: how many elements to add: an int, `(before, after)`, one such pair per axis, or a dict from axes to
-            these.
+        pad_width: how many elements to add: an int, `(before, after)`, or one such pair per axis.
         mode: what to add: "constant" (`constant_values`, by default 0), "edge", "reflect" and "symmetric"
             (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`), "maximum", "minimum", "mean" and
             "median" (`stat_length`), "empty", or a function of `(row, (before, after), axis, kwargs)` that returns the
@@ -73,10 +72,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
 
 def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
-        given = {as_int(k) % ndim if -ndim <= as_int(k) < ndim else ndim: v for k, v in pad_width.items()}
-        if ndim in given:
-            raise ValueError(f"pad_width names an axis that is out of bounds for {ndim} axes: {list(pad_width)}.")
-        pad_width = [given.get(i, (0, 0)) for i in range(ndim)]
+        raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got {pad_width}.")
     if isinstance(pad_width, Tracer):
         raise TypeError("pad_width must be known while the program is traced: it decides a shape. Make it static.")
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)

@@ -249,7 +249,7 @@ def kron(a, b):
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
     y = lax.expand_dims(y, range(rank - y.aval.ndim))
     shape = tuple([n * m for n, m in zip(x.aval.shape, y.aval.shape)])
-    pairs = multiply(lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2)))
+    pairs = lax.mul(lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2)))
     return lax.reshape(pairs, shape)
 
 
@@ -279,7 +279,9 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
 def _tensordot_axes(axes, x: tuple, y: tuple):
     if not isinstance(axes, (tuple, list)) and not np.ndim(axes):
         n = as_int(axes)
-        if not 0 <= n <= min(len(x), len(y)):
+        if n < 0:
+            return (), ()
+        if n > min(len(x), len(y)):
             raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)}).")
         return tuple(range(len(x) - n, len(x))), tuple(range(n))
     if len(axes) != 2:

@@ -47,32 +47,30 @@ def roll(a, shift, axis=None):
     """
     x = as_operand("roll", a)
     if axis is None:
-        return lax.reshape(roll(ravel(x), shift, 0), x.aval.shape)
+        return lax.reshape(roll(ravel(x), shift, (0,)), x.aval.shape)
     axes = [axis_of(i, x.aval.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    if isinstance(shift, Tracer):
-        shift = broadcast_to(shift, (len(axes),)) if shift.aval.ndim < 2 else shift
-        shifts = [take_index(shift, i) for i in range(len(axes))]
-    else:
-        shifts = _known_shifts(shift, len(axes))
-    for i, s in zip(axes, shifts):
+    shifts = _listed_shifts(shift)
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ValueError(f"roll: shift and axis must have as many entries, or one of them a single one; got {len(shifts)} "
+                         f"shifts and {len(axes)} axes.")
+    count = max(len(shifts), len(axes)) if shifts and axes else 0
+    for i, s in zip(axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts):
         x = _roll_axis(x, s, i)
     return x
 
 
-def _known_shifts(shift, count: int) -> list:
+def _listed_shifts(shift) -> list:
+    """The shifts as Python ints, or as traced scalars."""
     if isinstance(shift, (tuple, list)) and any(isinstance(s, Tracer) for s in shift):
-        if len(shift) != count:
-            raise ValueError(f"roll: as many shifts as axes are needed, got {len(shift)} for {count}.")
         return list(shift)
+    if isinstance(shift, Tracer):
+        return [shift] if not shift.aval.ndim else [take_index(shift, i) for i in range(shift.aval.shape[0])]
     held = concrete(shift, "")
     if held.ndim > 1:
         raise ValueError(f"'shift' and 'axis' should be scalars or 1D sequences, got shift of shape {held.shape}.")
     if held.dtype.kind not in "iub":
         raise TypeError(f"roll: shift must be integers, got dtype {held.dtype}.")
-    try:
-        return np.broadcast_to(held, (count,)).tolist()
-    except ValueError:
-        raise ValueError(f"roll: as many shifts as axes are needed, got {len(held)} for {count}.") from None
+    return held.reshape(-1).tolist()
 
 
 def _roll_axis(x, shift, axis: int):
@@ -112,10 +110,7 @@ def insert(arr, obj, values, axis: int | None = None):
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
     places, scalar = _places(obj, n, "insert")
-    if any([not -n <= i <= n for i in places]):
-        bad = next(i for i in places if not -n <= i <= n)
-        raise IndexError(f"insert: index {bad} is out of bounds for axis {axis} with size {n}.")
-    places = np.where(places < 0, places + n, places)
+    places = np.clip(np.where(places < 0, places + n, places), 0, n)
     if scalar and values.aval.ndim:
         if values.aval.ndim > x.aval.ndim:
             raise ValueError(f"insert: values of shape {values.aval.shape} have more axes than the array {x.aval.shape}.")
@@ -146,7 +141,7 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     """The positions an argument `obj` names, and whether it is a single integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n)), False
-    held = concrete(obj, f"jnp.{name} needs to know the positions, as they decide the size of the result.")
+    held = concrete(as_operand(name, obj, 1), f"jnp.{name} needs to know the positions, as they decide the size of the result.")
     if held.dtype == bool:
         if held.shape != (n,):
             raise ValueError(f"{name}: a boolean mask must have the size {n} of the axis, got shape {held.shape}.")
@@ -184,9 +179,11 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
         return _delete_traced(x, obj, axis, n)
     places, scalar = _places(obj, n, "delete")
     if scalar and not -n <= places[0] < n:
-        raise IndexError(f"delete: index {places[0]} is out of bounds for axis {axis} with size {n}.")
+        raise ValueError(f"delete: index {places[0]} is out of bounds for axis {axis} with size {n}.")
+    if ((places < -n) | (places >= n)).any():
+        raise IndexError(f"delete: indices {places.tolist()} are out of bounds for axis {axis} with size {n}.")
     kept = np.ones(n, bool)
-    kept[places[(places >= -n) & (places < n)]] = False
+    kept[places] = False
     return take_index(x, (*[slice(None)] * axis, np.flatnonzero(kept).astype(np.int32)))
 
 

@@ -379,7 +379,7 @@ def shape(a) -> tuple:
         >>> jnp.shape(jnp.ones((2, 3)))
         (2, 3)
     """
-    return as_operand("shape", a).aval.shape if not hasattr(a, "shape") or isinstance(a, Array) else np.shape(a)
+    return a.aval.shape if isinstance(a, Array) else np.shape(a)
 
 
 def ndim(a) -> int:

@@ -12,7 +12,6 @@ from gradix._core.trace import Tracer
 from gradix.numpy.arithmetic import remainder
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of, no_out
-from gradix.numpy.conversion import asarray
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import index_from_end, take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number, promote_dtypes
@@ -295,7 +294,7 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
         Array([0, 2], dtype=int32)
     """
     no_out("compress", out)
-    c, x = asarray(condition), as_operand("compress", a, 1)
+    c, x = as_operand("compress", condition), as_operand("compress", a, 1)
     if c.aval.ndim != 1:
         raise ValueError(f"condition must be a 1D array, got shape {c.aval.shape}.")
     if axis is None:
