@@ -1,7 +1,7 @@
 """`scatter_apply`: windows of an array replaced by a function of themselves."""
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
@@ -43,7 +43,7 @@ def scatter_apply(operand, scatter_indices, func: Callable, dimension_numbers, *
 def _combiner(func, scalar):
     """The program `(old, update) -> func(old)`; a closed one where the function uses arrays of its own."""
     jaxpr, consts = stage(lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar])
-    if any([isinstance(c, Tracer) for c in consts]):
+    if any(isinstance(c, Tracer) for c in consts):
         raise TypeError("scatter_apply: func uses a traced value from outside. Pass functions of the element alone, or "
                         "compute with x[indices] and write the result with x.at[indices].set(...).")
     out = jaxpr.outvars[0].aval

@@ -1,8 +1,6 @@
 """clamp: each element brought between two bounds."""
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from gradix._core import dtypes
@@ -13,16 +11,16 @@ from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_in_dim, broadcast_to, to_axis
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import gt, lt
+from gradix._ops.dimensions import memoised
 from gradix._ops.families import spread
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
-from gradix._ops.shape import PLANS
 
 
 class Clamp(Primitive):
     """min(max(x, low), high); the bounds are scalars or of the operand's shape."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, low, x, high):
         if not low.dtype == x.dtype == high.dtype:
             raise TypeError("lax.clamp requires arguments to have the same dtypes, got "

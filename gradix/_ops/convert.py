@@ -1,7 +1,6 @@
 """convert_element_type, bitcast_convert_type and reduce_precision: an array's elements in another type."""
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import index
 
 import numpy as np
@@ -13,10 +12,9 @@ from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_I
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import transpose as permute
+from gradix._ops.dimensions import memoised
 from gradix._ops.families import Elementwise, NonDifferentiable, Structural
 from gradix._ops.operands import arrays, as_operand
-from gradix._ops.shape import PLANS
-
 
 # -- convert_element_type ------------------------------------------------------------------------------------------
 
@@ -42,7 +40,7 @@ def to_int(x, dtype):
     return np.where(inside, y, np.where(x >= end, info.max, np.where(x < low, info.min, 0)).astype(dtype))
 
 
-@lru_cache(PLANS)
+@memoised
 def converter(source, target):
     """A function from arrays of dtype `source` to arrays of dtype `target`."""
     if source in COMPLEX and target not in COMPLEX:
@@ -65,7 +63,7 @@ def converter(source, target):
 class ConvertElementType(Structural):
     """Each element's value in another dtype."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, new_dtype, weak_type):
         if dtypes.is_extended(x.dtype) != dtypes.is_extended(new_dtype):
             raise ValueError(f"Cannot convert_element_type from {x.dtype} to {new_dtype}. Random keys convert to no "
@@ -97,7 +95,7 @@ class ConvertElementType(Structural):
 class BitcastConvertType(NonDifferentiable, Structural):
     """The same bits as another type; between widths the last axis is split or joined."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, new_dtype):
         if x.dtype == new_dtype:
             return x.strip_weak_type()
@@ -206,11 +204,11 @@ def convert(x, dtype, weak_type: bool = False):
             return x
         if type(x) is ArrayImpl and x._buffer is None:
             return ArrayImpl(x._host, make_aval(aval.shape, dtype, weak_type))
-    elif type(x) is ArrayImpl and not aval.shape and x._host is not None and not dtypes.is_extended(dtype):
+    elif (type(x) is ArrayImpl and not aval.shape and x._host is not None
+          and not dtypes.is_extended(dtype) and not dtypes.is_extended(aval.dtype)):
         # A known scalar stays a literal of the program: constants fold while tracing.
-        if not dtypes.is_extended(aval.dtype):
-            with np.errstate(all="ignore"):
-                return ArrayImpl(np.asarray(converter(aval.dtype, dtype)(x._host)), make_aval((), dtype, weak_type))
+        with np.errstate(all="ignore"):
+            return ArrayImpl(np.asarray(converter(aval.dtype, dtype)(x._host)), make_aval((), dtype, weak_type))
     return bind(convert_element_type_p, (x,), {"new_dtype": dtype, "weak_type": weak_type})
 
 

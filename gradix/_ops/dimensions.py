@@ -1,12 +1,22 @@
 """Shapes and axes as users give them, brought to tuples of dimensions."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from operator import index
+from typing import Any
 
 import numpy as np
 
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
+
+_PLANS = 4096           # how many results each memoised rule keeps
+
+
+def memoised(rule: Callable) -> Any:
+    """A rule of types and parameters that remembers its results; primitives live as long as the process."""
+    return lru_cache(_PLANS)(rule)
 
 
 def canonical_shape(shape, name: str = "shape") -> tuple:
@@ -33,7 +43,7 @@ def canonical_shape(shape, name: str = "shape") -> tuple:
 
 
 def _dimension(d):
-    if isinstance(d, Tracer) or isinstance(d, (float, complex, str)) or d is None:
+    if d is None or isinstance(d, (Tracer, float, complex, str)):
         raise TypeError
     return index(d) if hasattr(d, "__index__") else _symbolic(d)
 

@@ -1,8 +1,6 @@
 """dynamic_slice and dynamic_update_slice: a block of an array at a position known only when the program runs."""
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from gradix._core import dtypes
@@ -16,13 +14,13 @@ from gradix._ops.arithmetic import add
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
 from gradix._ops.comparison import lt
 from gradix._ops.convert import convert
-from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array
+from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array, memoised
 from gradix._ops.gather import gather_p
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.scatter import scatter_p
 from gradix._ops.select import select_n
-from gradix._ops.shape import PLANS, expand_dims, squeeze
+from gradix._ops.shape import expand_dims, squeeze
 from gradix._ops.slicing import slice_in_dim
 from gradix._ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 
@@ -63,7 +61,7 @@ def _index_vectors(size, starts, axes, moving):
 class DynamicSlice(Primitive):
     """A block of `slice_sizes`; start indices that would reach outside are moved inside."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *starts, slice_sizes):
         _check_starts("dynamic_slice", x, starts)
         if len(slice_sizes) != x.ndim:
@@ -90,7 +88,7 @@ class DynamicSlice(Primitive):
 
     def batch(self, size, args, axes, *, slice_sizes):
         (x, *starts), (a, *at) = args, axes
-        if all([i is None for i in at]):
+        if all(i is None for i in at):
             sizes = (*slice_sizes[:a], size, *slice_sizes[a:])
             return bind(self, (x, *_along(starts, a, size)), {"slice_sizes": sizes}), a
         mapped = int(a is not None)
@@ -112,7 +110,7 @@ class DynamicSlice(Primitive):
 class DynamicUpdateSlice(Primitive):
     """An array with a block replaced; start indices that would reach outside are moved inside."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, update, *starts):
         if x.ndim != update.ndim:
             raise TypeError(f"dynamic_update_slice update must have the same rank as operand, got update shape "
@@ -151,7 +149,7 @@ class DynamicUpdateSlice(Primitive):
 
     def batch(self, size, args, axes):
         (x, update, *starts), (a, u, *at) = args, axes
-        if all([i is None for i in at]):
+        if all(i is None for i in at):
             axis = a if a is not None else u
             x, update = to_axis(size, x, a, axis), to_axis(size, update, u, axis)
             return bind(self, (x, update, *_along(starts, axis, size)), {}), axis

@@ -1,8 +1,7 @@
 """gather: windows of an array at positions given by index vectors."""
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,14 +15,20 @@ from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, rem
 from gradix._ops.basis import to_front
 from gradix._ops.comparison import lt
-from gradix._ops.dimensions import canonical_shape, i64_array
+from gradix._ops.dimensions import canonical_shape, i64_array, memoised
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.select import select_n
-from gradix._ops.shape import PLANS, expand_dims
+from gradix._ops.shape import expand_dims
 from gradix._ops.window_checks import check_gather
 from gradix._ops.windows import (
-    GatherDimensionNumbers, GatherScatterMode, canonical_numbers, shifted, windows, windows_shape, with_batching_axis,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    canonical_numbers,
+    shifted,
+    windows,
+    windows_shape,
+    with_batching_axis,
     with_window_axis,
 )
 
@@ -38,7 +43,7 @@ class Gather(Primitive):
 
     adjoint: Callable
 
-    @lru_cache(PLANS)
+    @memoised
     def _result(self, x, indices, dnums, slice_sizes):
         check_gather(x.shape, indices, dnums, slice_sizes)
         return make_aval(windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type)

@@ -1,7 +1,6 @@
 """Arrays made from nothing: iota, full, empty; and optimization_barrier."""
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import index
 
 import numpy as np
@@ -16,9 +15,8 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, zeros
 from gradix._ops.convert import convert, convert_element_type
-from gradix._ops.dimensions import canonical_shape, check_sizes
+from gradix._ops.dimensions import canonical_shape, check_sizes, memoised
 from gradix._ops.operands import arrays
-from gradix._ops.shape import PLANS
 
 
 class _Nullary(Primitive):
@@ -37,7 +35,7 @@ class _Nullary(Primitive):
 class Iota(_Nullary):
     """0, 1, 2, ... along one axis of an array."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, *, dtype, shape, dimension):
         if dtype not in NUMERIC:
             raise TypeError(f"iota does not accept dtype {dtypes.dtype_name(dtype)}. Accepted dtypes are subtypes of "
@@ -67,7 +65,7 @@ class Iota(_Nullary):
 class Empty(_Nullary):
     """An array whose elements nobody has set; they are zero."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, *, dtype, shape):
         check_sizes("empty", shape)
         return make_aval(shape, dtype)

@@ -1,7 +1,6 @@
 """concatenate and split, stack and unstack, each the other's adjoint; and tile."""
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import index
 
 import numpy as np
@@ -12,10 +11,10 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
-from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array
+from gradix._ops.dimensions import canonical_axis, canonical_shape, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
-from gradix._ops.shape import PLANS, reshape
+from gradix._ops.shape import reshape
 from gradix._ops.slicing import slice_in_dim, slice_p
 
 
@@ -35,7 +34,7 @@ class _Joining(Primitive):
 
     def jvp(self, primals, tangents, **params):
         out = bind(self, primals, params)
-        if all([t is None for t in tangents]):
+        if all(t is None for t in tangents):
             return out, None
         return out, bind(self, [instantiate(t, x.aval) for t, x in zip(tangents, primals)], params)
 
@@ -43,7 +42,7 @@ class _Joining(Primitive):
 class Concatenate(_Joining):
     """Arrays one after the other along an axis."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, *xs, dimension):
         if not xs:
             raise TypeError("concatenate expects at least one operand, got 0.")
@@ -59,7 +58,7 @@ class Concatenate(_Joining):
                             f"{', '.join(map(str, shapes))}.")
         total = sum([s[dimension] for s in shapes[1:]], shapes[0][dimension])
         return make_aval((*rest[0][:dimension], total, *rest[0][dimension:]), xs[0].dtype,
-                         all([x.weak_type for x in xs]))
+                         all(x.weak_type for x in xs))
 
     def host(self, *xs, dimension):
         return np.concatenate(xs, dimension)
@@ -86,7 +85,7 @@ class Split(Primitive):
 
     multiple_results = True
 
-    @lru_cache(PLANS)
+    @memoised
     def _types(self, x, sizes, axis):
         if any(type(n) is int and n < 0 for n in sizes):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
@@ -126,7 +125,7 @@ class Split(Primitive):
         return pieces
 
 
-@lru_cache(PLANS)
+@memoised
 def _cuts(sizes, axis):
     ends = np.cumsum(sizes).tolist()
     return [(slice(None),) * axis + (slice(end - n, end),) for n, end in zip(sizes, ends)]
@@ -135,13 +134,13 @@ def _cuts(sizes, axis):
 class Stack(_Joining):
     """Arrays of one shape along a new axis."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, *xs, axis):
         _check_operands("stack", xs)
         shape = xs[0].shape
         if any(x.shape != shape for x in xs):
             raise TypeError(f"Cannot stack arrays of different shapes: got {', '.join([str(x.shape) for x in xs])}.")
-        return make_aval((*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all([x.weak_type for x in xs]))
+        return make_aval((*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all(x.weak_type for x in xs))
 
     def host(self, *xs, axis):
         return np.stack(xs, axis)
@@ -202,7 +201,7 @@ class Unstack(Primitive):
 class Tile(Structural):
     """An array repeated along its axes."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, reps):
         if len(reps) != x.ndim:
             raise TypeError(f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and "

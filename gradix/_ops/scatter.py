@@ -16,16 +16,23 @@ from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
 from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, to_front, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
+from gradix._ops.dimensions import memoised
 from gradix._ops.gather import gather_p, lower_limits
 from gradix._ops.iota import iota_p
 from gradix._ops.linear import neg
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
-from gradix._ops.shape import PLANS, reshape
+from gradix._ops.shape import reshape
 from gradix._ops.window_checks import check_scatter
 from gradix._ops.windows import (
-    GatherScatterMode, ScatterDimensionNumbers, canonical_numbers, gather_numbers, window_sizes, windows,
-    with_batching_axis, with_window_axis,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    canonical_numbers,
+    gather_numbers,
+    window_sizes,
+    windows,
+    with_batching_axis,
+    with_window_axis,
 )
 
 _INT32 = np.dtype("int32")
@@ -42,7 +49,7 @@ class Scatter(Primitive):
         super().__init__(name)
         self.combine, self.accepted = combine, accepted
 
-    @lru_cache(PLANS)
+    @memoised
     def _result(self, x, indices, updates, dnums):
         check_scatter(self, x, indices, updates, dnums)
         return make_aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
@@ -136,7 +143,7 @@ def _numbers(dnums, index_axis) -> str:
     return f"#stablehlo.scatter<{', '.join([*fields, f'index_vector_dim = {index_axis}'])}>"
 
 
-@lru_cache(PLANS)
+@memoised
 def _in_sequence(ndim, lead, window_dims):
     """The order of the updates' axes with index vectors first, or None when they are: updates come one by one."""
     order = [i for i in range(lead) if i not in window_dims] + [i for i in range(lead) if i in window_dims]

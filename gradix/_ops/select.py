@@ -1,8 +1,6 @@
 """select_n: each element from one of several arrays."""
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from gradix._core import dtypes
@@ -11,8 +9,8 @@ from gradix._core.dtypes import BOOL, INTEGER
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
+from gradix._ops.dimensions import memoised
 from gradix._ops.operands import arrays
-from gradix._ops.shape import PLANS
 
 
 class SelectN(Primitive):
@@ -21,7 +19,7 @@ class SelectN(Primitive):
     The cases have one shape, or are scalars beside arrays of it; so is `which`.
     """
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, which, *cases):
         shape = next((c.shape for c in cases if c.shape), ())
         if which.dtype not in BOOL and which.dtype not in INTEGER:
@@ -40,7 +38,7 @@ class SelectN(Primitive):
             raise TypeError("lax.select requires arguments to have the same dtypes, got "
                             f"{', '.join([dtypes.dtype_name(c.dtype) for c in cases])}. "
                             "gradix.numpy.where promotes them.")
-        return make_aval(shape, cases[0].dtype, all([c.weak_type for c in cases]))
+        return make_aval(shape, cases[0].dtype, all(c.weak_type for c in cases))
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:
@@ -60,7 +58,7 @@ class SelectN(Primitive):
         which, *cases = primals
         out = bind(self, primals, {})
         ts = tangents[1:]
-        if all([t is None for t in ts]):
+        if all(t is None for t in ts):
             return out, None
         return out, choose(which, *[instantiate(t, c.aval) for t, c in zip(ts, cases)])
 
@@ -81,7 +79,7 @@ class SelectN(Primitive):
         axis = next((a for a, n in zip(axes, own) if a is not None and n == len(shape)), 0)
         full = (*shape[:axis], size, *shape[axis:])
         which, *cases = [_spread(size, x, a, n, axis, full) for x, a, n in zip(args, axes, own)]
-        if which.aval.ndim and not any([c.aval.ndim for c in cases]):
+        if which.aval.ndim and not any(c.aval.ndim for c in cases):
             cases[0] = broadcast_in_dim(cases[0], full, ())
         return choose(which, *cases), axis
 
@@ -133,7 +131,7 @@ def select_n(which, *cases):
     which, = arrays("select_n", which)
     cases = arrays("select_n", *cases)
     shape = cases[0].aval.shape
-    if any([c.aval.shape != shape for c in cases]):
+    if any(c.aval.shape != shape for c in cases):
         raise TypeError(f"select cases must have the same shapes, got {sorted({c.aval.shape for c in cases})}. "
                         "gradix.numpy.where broadcasts them.")
     return bind(select_n_p, (which, *cases), {})

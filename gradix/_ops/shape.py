@@ -1,7 +1,6 @@
 """reshape, squeeze, rev, and the faces of broadcast_in_dim and transpose: an array's elements in another shape."""
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from operator import index
 
@@ -9,19 +8,16 @@ from gradix._core.array import typeof
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
-from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose_p
-from gradix._ops.basis import transpose as permute
-from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array
+from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose as permute, transpose_p
+from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
-
-PLANS = 4096            # how many result types and plans each memoised rule keeps
 
 
 class Reshape(Structural):
     """The same elements in another shape, after permuting the axes by `dimensions` when given."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, new_sizes, dimensions):
         for d in new_sizes:
             if type(d) is int and d < 0:
@@ -62,7 +58,7 @@ class Reshape(Structural):
 class Squeeze(Structural):
     """An array without some of its axes of size 1."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, dimensions):
         if any(type(x.shape[d]) is int and x.shape[d] != 1 for d in dimensions):
             raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got "
@@ -87,7 +83,7 @@ class Squeeze(Structural):
 class Rev(Structural):
     """Some axes in reverse order."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, dimensions):
         if len(set(dimensions)) != len(dimensions):
             raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
@@ -111,7 +107,7 @@ class Rev(Structural):
         return em.op("reverse", out, x, attrs=f"dimensions = {i64_array(dimensions)}")
 
 
-@lru_cache(PLANS)
+@memoised
 def _reversing(ndim, dimensions):
     return tuple([slice(None, None, -1 if i in dimensions else None) for i in range(ndim)])
 

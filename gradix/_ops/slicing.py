@@ -1,7 +1,6 @@
 """slice and pad, each the other's adjoint."""
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import index
 
 import numpy as np
@@ -11,11 +10,11 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
-from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array
+from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
-from gradix._ops.shape import PLANS, squeeze
+from gradix._ops.shape import squeeze
 
 _slice = slice
 
@@ -23,7 +22,7 @@ _slice = slice
 class Slice(Structural):
     """The elements from `start_indices` up to `limit_indices`, every `strides`-th."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, *, start_indices, limit_indices, strides):
         shape = x.shape
         steps = strides or (1,) * len(shape)
@@ -67,7 +66,7 @@ class Slice(Structural):
                      f"strides = {i64_array(strides or (1,) * len(start_indices))}")
 
 
-@lru_cache(PLANS)
+@memoised
 def _slices(start_indices, limit_indices, strides):
     return tuple([_slice(a, b, s) for a, b, s in zip(start_indices, limit_indices,
                                                      strides or (1,) * len(start_indices))])
@@ -80,7 +79,7 @@ def _insert(xs, i, x) -> tuple:
 class Pad(Primitive):
     """An array with padding around (negative: elements removed) and between its elements."""
 
-    @lru_cache(PLANS)
+    @memoised
     def abstract(self, x, value, *, padding_config):
         if x.dtype != value.dtype:
             raise TypeError(f"pad operand and padding_value must be same dtype: got {dtypes.dtype_name(x.dtype)} and "
@@ -119,7 +118,7 @@ class Pad(Primitive):
     def transpose(self, ct, x, value, *, padding_config):
         cut = [(-lo, -hi, 0) for lo, hi, _ in padding_config]
         kept = pad(ct, scalar_like(ct, 0), cut)
-        if any([i for _, _, i in padding_config]):
+        if any(i for _, _, i in padding_config):
             kept = slice(kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config])
         back = None
         if type(value) is Linear:                                  # the sum over the padding alone
@@ -152,12 +151,12 @@ def _padded(n, lo, hi, interior):
     return n + lo + hi + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
 
 
-@lru_cache(PLANS)
+@memoised
 def _placement(shape, padding_config):
     """The padded shape, the part of the operand that stays (None: all), and where it goes."""
     kept, target, trivial = [], [], True
     out = tuple([_padded(n, *c) for n, c in zip(shape, padding_config)])
-    for n, m, (lo, hi, interior) in zip(shape, out, padding_config):
+    for n, m, (lo, _, interior) in zip(shape, out, padding_config):
         step = interior + 1
         first = -(lo // step) if lo < 0 else 0                      # the first element at or after the start
         last = min(n, (m - 1 - lo) // step + 1) if m > 0 else first

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from operator import index
-from typing import NamedTuple, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
