@@ -1,7 +1,7 @@
 """`associative_scan`: all prefixes of an associative operation, in logarithmic depth."""
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """Branches on pytrees: cond and switch."""
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
 from gradix._base.tree import flatten
 from gradix._control.cond import INDEX, bind_cond, cond_p
-from gradix._control.programs import interned, retyped
+from gradix._control.programs import retyped
+from gradix._control.sharing import interned
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.operators import Array
@@ -98,7 +100,8 @@ def _operands(operands, operand) -> tuple:
     if operand is _NOT_GIVEN:
         return operands
     if operands:
-        raise TypeError(f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand!r} "
+        raise TypeError(f"if 'operand' keyword is passed then no positional operands can be passed, got "
+                        f"operand={operand!r} "
                         f"and positional operands {operands}.")
     return (operand,)
 
@@ -187,7 +190,8 @@ def _strengthened(jaxpr: Jaxpr, strong) -> tuple[list, list]:
                 outvars[i] = Literal(retyped(v.val, aval), aval)
             else:
                 outvars[i] = Var(aval)
-                eqns.append(JaxprEqn(convert_element_type_p, [v], [outvars[i]], {"new_dtype": aval.dtype, "weak_type": False}))
+                params = {"new_dtype": aval.dtype, "weak_type": False}
+                eqns.append(JaxprEqn(convert_element_type_p, [v], [outvars[i]], params))
     return eqns, outvars
 
 

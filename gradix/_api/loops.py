@@ -1,8 +1,9 @@
 """Loops on pytrees: scan, while_loop, fori_loop and map."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index as as_index
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,8 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
 def _pair(out):
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         shown = tree_map(lambda x: typeof(x) if hasattr(x, "aval") else x, out)
-        raise TypeError(f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y where there is "
+        raise TypeError(f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y "
+                        f"where there is "
                         "nothing to stack.")
     return tuple(out)
 
@@ -97,7 +99,8 @@ def _length(rows, length) -> int:
     if length is not None:
         if isinstance(length, Tracer):
             raise ConcretizationTypeError(length, "The `length` argument to `scan` expects a concrete `int` value. For "
-                                                  "scan-like iteration with a dynamic length, use `while_loop` or `fori_loop`.")
+                                                  "scan-like iteration with a dynamic length, use `while_loop` "
+                                                  "or `fori_loop`.")
         given = int(length)
         if any(n != given for n in sizes):
             raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes "
@@ -233,7 +236,8 @@ def _bounds(lower, upper) -> tuple[Array, Array]:
         return as_array(int(lower)), as_array(int(upper))
     start, end = as_array(lower), as_array(upper)
     if start.dtype != end.dtype:
-        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and {end.dtype}. "
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and "
+                        f"{end.dtype}. "
                         "Convert one of them with .astype(...).")
     return start, end
 

@@ -1,8 +1,9 @@
 """`reduce`: arrays folded along axes by a function."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,8 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     scalars = [make_aval((), x.dtype) for x in xs]
     body, consts = flat.stage_open([*scalars, *scalars])
     if consts:
-        raise ValueError(f"reduce: the computation captures {len(consts)} array value(s) from outside, which a reduction "
+        raise ValueError(f"reduce: the computation captures {len(consts)} array value(s) from outside, which a "
+                         f"reduction "
                          "cannot take. Use lax.scan, or write the values as Python numbers.")
     _check_results(flat.out_tree, body.out_avals, tree, scalars)
     known = _known(body, inits, dims)
@@ -85,8 +87,10 @@ def _dimensions(dimensions, x) -> tuple[int, ...]:
 def _check_results(tree, avals, want_tree, want) -> None:
     bad = tree != want_tree or [(a.shape, a.dtype) for a in avals] != [(w.shape, w.dtype) for w in want]
     if bad:
-        raise ValueError(f"reduce: the computation must return scalars in the tree of the operands, {want_tree} of "
-                         f"{', '.join(a.str_short() for a in want)}, got {tree} of {', '.join(a.str_short() for a in avals)}.")
+        wanted, got = (", ".join([a.str_short() for a in types]) for types in (want, avals))
+        raise ValueError(f"reduce: the computation must return scalars in the tree of the operands, {want_tree} "
+                         f"of {wanted}, "
+                         f"got {tree} of {got}.")
 
 
 def _known(body, inits, dims):

@@ -1,13 +1,14 @@
 """Tracing the functions given to control flow, and saying how their results fail to fit."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._api.arguments import argument_names, leaf_names, name_of, place_of
 from gradix._api.autodiff import arrays
 from gradix._base import config as _config
 from gradix._base.tree import equality_errors, flatten, keystr, tree_flatten_with_path
-from gradix._control.programs import interned
+from gradix._control.sharing import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.promotion import promote_pair
@@ -121,8 +122,10 @@ def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
     for path, one, two, why in equality_errors(in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)):
         lines.append(f"the input carry {_component(name, path)} is {_node(one)} but the corresponding component of the "
                      f"carry output is {_node(two)}, so {_WHY[why]}")
-    return (f"{what} body function carry input and carry output must have the same pytree structure, but they differ:\n\n"
-            f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as the carry "
+    return (f"{what} body function carry input and carry output must have the same pytree structure, but they "
+            f"differ:\n\n"
+            f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as "
+            f"the carry "
             f"input: it takes {in_tree} and returns {out_tree}.")
 
 
@@ -144,7 +147,8 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
     paths, lines, advice = _paths(tree), [], []
     for i in wrong:
         a, b, place = in_avals[i], out_avals[i], _component(name, paths[i])
-        lines.append(f"the input carry {place} has type {a.str_short()} but the corresponding output carry component has "
+        lines.append(f"the input carry {place} has type {a.str_short()} but the corresponding output carry "
+                     f"component has "
                      f"type {b.str_short()}, so {differs(a, b)}")
         advice.append(_advice(a, b, f"{name}{keystr(paths[i])}"))
     return (f"{what} body function carry input and carry output must have equal types, but they differ:\n\n"
@@ -182,19 +186,22 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
         pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
         revise = f"Revise {names[0]} and/or {names[k]} so that"
         if trees[k] != trees[0]:
+            differences = equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))
             lines = [f"{names[0]} output{_at(path)} is {_node(one)} but {names[k]} output{_at(path)} is {_node(two)}, "
                      f"so {_WHY[why]}"
-                     for path, one, two, why in equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))]
+                     for path, one, two, why in differences]
             raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
                             f"{_plain(lines)}\n\n{revise} they have the same pytree structure.")
         wrong = [i for i, (a, b) in enumerate(zip(avals[0], avals[k])) if a.shape != b.shape or a.dtype != b.dtype]
         if wrong:
             paths = _paths(trees[0])
-            lines = [f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the corresponding "
+            lines = [f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the "
+                     f"corresponding "
                      f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
                      for i in wrong]
             hint = " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype)."
-            raise TypeError(f"{what} branches must have equal output types but they differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
+            raise TypeError(f"{what} branches must have equal output types but they "
+                            f"differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
                             f"{revise} all output types match.{hint}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
-from gradix._core.aval import make_aval
 from gradix._core.effects import IOEffect, is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
 from gradix._core.primitive import Linear, Primitive
@@ -109,8 +108,10 @@ class Cond(Primitive):
         """
         bad = [e for e in self.effects({"branches": branches}) if is_ordered(e) or isinstance(e, IOEffect)]
         if bad:
-            raise NotImplementedError(f"vmap of cond with a batched predicate runs every branch, so its effect {bad[0]} is "
-                                      "not supported. Use lax.map instead of vmap, or take the callback out of the branch.")
+            raise NotImplementedError(f"vmap of cond with a batched predicate runs every branch, so its effect "
+                                      f"{bad[0]} is "
+                                      "not supported. Use lax.map instead of vmap, or take the callback out of "
+                                      "the branch.")
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
 
         def every(i, *xs):

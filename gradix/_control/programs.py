@@ -1,9 +1,5 @@
-"""What loops and branches do with the programs they hold: dependence, reordering, sharing, the price of a host run."""
+"""What loops and branches do with the programs they hold: dependence, reordering, and the price of a host run."""
 from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
 
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl
@@ -95,65 +91,6 @@ def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
     outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
     return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
                        closed.consts)
-
-
-# -- sharing ------------------------------------------------------------------------------------------------------
-
-_INTERNED_LIMIT = 1024
-_interned: dict[tuple, ClosedJaxpr] = {}
-
-
-def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The first program traced that is equal to this one, so that what was derived or compiled from it serves again.
-
-    Programs with constants or with Python functions among their parameters are left as they are.
-    """
-    if closed.consts:
-        return closed
-    try:
-        key = _fingerprint(closed.jaxpr)
-        found = _interned.get(key)
-    except (TypeError, _Opaque):
-        return closed
-    if found is None:
-        if len(_interned) >= _INTERNED_LIMIT:
-            del _interned[next(iter(_interned))]
-        found = _interned[key] = closed
-    return found
-
-
-class _Opaque(Exception):
-    """A parameter that cannot tell whether it equals another."""
-
-
-def _fingerprint(jaxpr: Jaxpr) -> tuple:
-    names: dict = {v: i for i, v in enumerate(jaxpr.invars)}
-
-    def atom(v):
-        if type(v) is Literal:
-            return v.aval, v.val.host.tobytes() if type(v.val) is ArrayImpl else repr(v.val)
-        return names[v]
-
-    parts: list[Any] = [tuple([v.aval for v in jaxpr.invars])]
-    for eqn in jaxpr.eqns:
-        ins = tuple([atom(v) for v in eqn.invars])
-        for v in eqn.outvars:
-            names[v] = len(names)
-        parts.append((eqn.primitive, ins, tuple([(k, _settled(v)) for k, v in eqn.params.items()]), len(eqn.outvars)))
-    parts.append(tuple([atom(v) for v in jaxpr.outvars]))
-    return tuple(parts)
-
-
-def _settled(value):
-    """A parameter as part of a key: equal only to what means the same."""
-    t = type(value)
-    if t is tuple or t is list:
-        return t, tuple([_settled(v) for v in value])
-    if t is float or t is complex or isinstance(value, np.generic):
-        return t, repr(value)
-    if callable(value) and not isinstance(value, type):
-        raise _Opaque
-    return t, value
 
 
 # -- eager runs ---------------------------------------------------------------------------------------------------

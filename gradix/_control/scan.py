@@ -7,7 +7,6 @@ from gradix._control.programs import (
     carried,
     dependent,
     evaluated,
-    is_any_ordered,
     may_run,
     rearranged,
     retyped,
@@ -18,10 +17,10 @@ from gradix._control.programs import (
     work,
 )
 from gradix._control.scan_linear import invariants, linear_body, transposed_body
+from gradix._control.scan_lowering import Loop
 from gradix._core.array import ArrayImpl
-from gradix._core.aval import make_aval
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
 from gradix._core.dtypes import physical_dtype
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, move_axis, tangent_aval, to_axis, zeros
@@ -196,7 +195,7 @@ class Scan(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, length, reverse, num_consts, num_carry, unroll, **_):
         consts, carry, xs = split(args, num_consts, num_carry)
-        loop = _Loop(em, jaxpr, consts, xs, length, reverse, num_carry)
+        loop = Loop(em, jaxpr, consts, xs, length, reverse, num_carry)
         unroll = max(1, unroll)
         if unroll >= length:
             return loop.straight(carry, outs[num_carry:])
@@ -264,84 +263,8 @@ def _pruned(closed: ClosedJaxpr, used, nc: int, nk: int) -> _Pruned:
     return _Pruned(found, kept, used)
 
 
-class _Loop:
-    """Spells one scan."""
-
-    __slots__ = ("em", "jaxpr", "consts", "xs", "length", "reverse", "num_carry", "index")
-
-    def __init__(self, em, jaxpr, consts, xs, length, reverse, num_carry):
-        self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
-        self.length, self.reverse, self.num_carry = length, reverse, num_carry
-        self.index = make_aval((), np.dtype("int32" if length < 2 ** 31 else "int64"))
-
-    def straight(self, carry, ys_avals) -> list:
-        """All steps one after the other."""
-        columns = []
-        for i in range(self.length):
-            carry, ys = self._step(carry, self.em.constant(self._place(i), self.index))
-            columns.append(ys)
-        if self.reverse:
-            columns.reverse()
-        return [*carry, *[self._concatenated([c[j] for c in columns], a) for j, a in enumerate(ys_avals)]]
-
-    def rolled(self, carry, ys_avals, unroll: int) -> list:
-        """A loop of `unroll` steps a turn; the steps left over follow it."""
-        em, nk, whole = self.em, self.num_carry, self.length - self.length % unroll
-        state = [em.constant(0, self.index), *carry, *[em.constant(0, a) for a in ys_avals]]
-        limit, zero = em.constant(whole, self.index), state[0]
-        last = em.constant(self.length - 1, self.index)
-        offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
-
-        def condition(i, *_):
-            return [em.compare(i, limit, "LT")]
-
-        def turn(i, *rest):
-            carry, ys = list(rest[:nk]), list(rest[nk:])
-            for k in range(unroll):
-                at = em.op("add", self.index, i, offsets[k]) if k else i
-                at = em.op("subtract", self.index, last, at) if self.reverse else at
-                carry, rows = self._step(carry, at)
-                ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
-            return [em.op("add", self.index, i, offsets[unroll]), *carry, *ys]
-
-        _, *rest = em.while_loop(state, condition, turn, ordered=is_any_ordered(self.jaxpr.effects))
-        carry, ys = rest[:nk], rest[nk:]
-        for k in range(whole, self.length):
-            at = em.constant(self._place(k), self.index)
-            carry, rows = self._step(carry, at)
-            ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
-        return [*carry, *ys]
-
-    def _place(self, i: int) -> int:
-        return self.length - 1 - i if self.reverse else i
-
-    def _step(self, carry, at):
-        outs = self.em.inline(self.jaxpr.jaxpr, self.jaxpr.consts, [*self.consts, *carry, *[self._row(x, at) for x in self.xs]])
-        return outs[:self.num_carry], outs[self.num_carry:]
-
-    def _starts(self, at, ndim: int) -> list:
-        return [at, *[self.em.constant(0, self.index)] * (ndim - 1)]
-
-    def _row(self, x, at):
-        shape = x.aval.shape
-        sizes = ", ".join(map(str, (1, *shape[1:])))
-        one = self.em.op("dynamic_slice", make_aval((1, *shape[1:]), x.aval.dtype), x, *self._starts(at, len(shape)),
-                         attrs=f"slice_sizes = array<i64: {sizes}>")
-        return self.em.reshape(one, shape[1:])
-
-    def _put(self, y, r, at):
-        one = self.em.reshape(r, (1, *r.aval.shape))
-        return self.em.op("dynamic_update_slice", y.aval, y, one, *self._starts(at, y.aval.ndim))
-
-    def _concatenated(self, rows, aval):
-        if not rows:
-            return self.em.constant(0, aval)
-        ones = [self.em.reshape(r, (1, *r.aval.shape)) for r in rows]
-        return ones[0] if len(ones) == 1 else self.em.op("concatenate", aval, *ones, attrs="dimension = 0 : i64")
-
-
 def bind_scan(jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, unroll: int) -> list:
-    """`scan_p` with what does not change taken out: carries that stay become constants, rows passed on are given back."""
+    """`scan_p` with carries that stay made constants, and rows that are passed on given back."""
     nc, nk = len(consts), len(init)
     invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars
     fixed = [k for k in range(nk) if outvars[k] is invars[nc + k]]

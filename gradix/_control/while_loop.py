@@ -127,7 +127,8 @@ class While(Primitive):
 
     def transpose(self, cts, *args, **_):
         raise ValueError(
-            "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "
+            "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "
+            "start/stop values. "
             "Try using lax.scan, or using fori_loop with static start/stop. "
             "Where the number of turns depends on data but has a bound, scan over the bound and keep the carry with "
             "`jnp.where(done, old, new)`; forward mode (gradix.jvp, gradix.jacfwd) works as it is.")

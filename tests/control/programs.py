@@ -137,7 +137,8 @@ def associative_reversed(l, a, xs):
 PROGRAMS = {
     cumulative: (A, X), recurrent: (W, ROWS[0], ROWS), invariant: (A, X), swapping: (A, f32(.2), X), counting: (A, X),
     reversed_scan: (A, X), unrolled: (A, X), unrolled_fully: (A, X), without_rows: (A,), nested: (A, X),
-    constant_carry: (A, X), stopped: (A, X), quadratic_rows: (A, X), cond_on_bool: (True, A, B), cond_on_data: (A, A, B),
+    constant_carry: (A, X), stopped: (A, X), quadratic_rows: (A, X), cond_on_bool: (True, A, B),
+    cond_on_data: (A, A, B),
     switching: (f32(1), A, B), while_counter: (A, B), while_data: (A, B), fori: (A, B), fori_unrolled: (A, B),
     cond_in_scan: (A, X), scan_in_cond: (A, A, B), while_in_scan: (A, X), mapped: (A, X), mapped_in_batches: (A, X),
     associative: (A, X), associative_reversed: (A, X),

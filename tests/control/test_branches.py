@@ -31,17 +31,24 @@ def test_operand_forms():
 
 def test_prints():
     assert printed(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), True, X) == (
-        "{ lambda ; a:bool[] b:f32[3]. let c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a d:f32[3] = cond[ "
-        "branches=( { lambda ; e:f32[3]. let f:f32[3] = cos e in (f,) } { lambda ; g:f32[3]. let h:f32[3] = sin g in (h,) } ) "
+        "{ lambda ; a:bool[] b:f32[3]. let c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a "
+        "d:f32[3] = cond[ "
+        "branches=( { lambda ; e:f32[3]. let f:f32[3] = cos e in (f,) } { lambda ; g:f32[3]. let h:f32[3] = sin "
+        "g in (h,) } ) "
         "] c b in (d,) }")
-    assert printed(lambda i, x: lax.switch(i, [lambda x: x, lambda x: -x, lambda x: x * x], x), np.int32(1), f32(2)) == (
-        "{ lambda ; a:i32[] b:f32[]. let c:i32[] = clamp 0:i32[] a 2:i32[] d:f32[] = cond[ branches=( { lambda ; e:f32[]. let in "
-        "(e,) } { lambda ; f:f32[]. let g:f32[] = neg f in (g,) } { lambda ; h:f32[]. let i:f32[] = mul h h in (i,) } ) ] c b in "
+    branches = [lambda x: x, lambda x: -x, lambda x: x * x]
+    assert printed(lambda i, x: lax.switch(i, branches, x), np.int32(1), f32(2)) == (
+        "{ lambda ; a:i32[] b:f32[]. let c:i32[] = clamp 0:i32[] a 2:i32[] d:f32[] = cond[ branches=( { lambda "
+        "; e:f32[]. let in "
+        "(e,) } { lambda ; f:f32[]. let g:f32[] = neg f in (g,) } { lambda ; h:f32[]. let i:f32[] = mul h h in "
+        "(i,) } ) ] c b in "
         "(d,) }")
 
 
 def test_captured_values_are_shared_among_branches():
-    jaxpr = gradix.make_jaxpr(lambda p, a, b: lax.cond(p, lambda x: x * a, lambda x: x * b + a, X))(True, f32(1), f32(2))
+    def f(p, a, b):
+        return lax.cond(p, lambda x: x * a, lambda x: x * b + a, X)
+    jaxpr = gradix.make_jaxpr(f)(True, f32(1), f32(2))
     eqn = jaxpr.eqns[-1]
     assert len(eqn.invars) == 4
     assert [len(b.in_avals) for b in eqn.params["branches"]] == [3, 3]
@@ -61,7 +68,10 @@ def test_only_the_chosen_branch_runs():
 
     def noting(tag):
         return lambda x: gradix.debug.callback(lambda v: seen.append(tag), x)
-    for f in (lambda p: lax.cond(p, noting("t"), noting("f"), p), gradix.jit(lambda p: lax.cond(p, noting("t"), noting("f"), p))):
+
+    def choose(p):
+        return lax.cond(p, noting("t"), noting("f"), p)
+    for f in (choose, gradix.jit(choose)):
         f(True)
         f(False)
         gradix.effects_barrier()
@@ -117,7 +127,8 @@ def test_dead_results_are_dropped():
     (TypeError, "cond predicate is None", lambda: lax.cond(None, jnp.sin, jnp.cos, X)),
     (TypeError, "Pred type must be either boolean or number, got complex64", lambda: lax.cond(1j, jnp.sin, jnp.cos, X)),
     (TypeError, "true_fun and false_fun arguments should be callable", lambda: lax.cond(True, 1, jnp.cos, X)),
-    (TypeError, "at path ['b'] has type float32[3] but the corresponding output of false_fun has type float32[2], so the shapes",
+    (TypeError, "at path ['b'] has type float32[3] but the corresponding output of false_fun has type "
+                "float32[2], so the shapes",
      lambda: lax.cond(True, lambda x: {"a": x, "b": x}, lambda x: {"a": x.astype(int), "b": x[:2]}, X)),
     (TypeError, "true_fun output is a tuple with 1 child but false_fun output is a list with 1 child",
      lambda: lax.cond(True, lambda x: (x,), lambda x: [x], X)),
@@ -125,7 +136,8 @@ def test_dead_results_are_dropped():
     (ValueError, "Empty branch sequence", lambda: lax.switch(0, [])),
     (TypeError, "Index type must be an integer, got 1.0 as float32", lambda: lax.switch(1.0, [lambda: 1, lambda: 2])),
     (TypeError, "Branch index must be scalar", lambda: lax.switch(np.ones(2, int), [lambda: 1, lambda: 2])),
-    (TypeError, "The output of branch 0 has type float32[3] but the corresponding output of branch 1 has type float32[1]",
+    (TypeError, "The output of branch 0 has type float32[3] but the corresponding output of branch 1 has type "
+                "float32[1]",
      lambda: lax.switch(1, [lambda x: x, lambda x: x[:1], lambda x: x], X)),
 ])
 def test_errors(error, match, call):

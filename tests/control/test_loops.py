@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._control import programs
+from gradix._control import sharing
 from gradix._transforms.dce import dce_jaxpr
 
 f32 = np.float32
@@ -48,12 +48,15 @@ def test_unroll_writes_steps_out():
 
 def test_prints():
     assert printed(lambda xs: lax.scan(lambda c, x: (c * 0.5 + x, c), 0.0, xs), X) == (
-        "{ lambda ; a:f32[4]. let b:f32[] c:f32[4] = scan[ jaxpr={ lambda ; d:f32[] e:f32[]. let f:f32[] = mul d 0.5:f32[] "
+        "{ lambda ; a:f32[4]. let b:f32[] c:f32[4] = scan[ jaxpr={ lambda ; d:f32[] e:f32[]. let f:f32[] = mul "
+        "d 0.5:f32[] "
         "g:f32[] = convert_element_type[new_dtype=float32 weak_type=False] f h:f32[] = add g e in (h, d) } length=4 "
         "num_carry=1 num_consts=0 reverse=False unroll=1 ] 0.0:f32[] a in (b, c) }")
     assert printed(lambda n, x: lax.fori_loop(0, n, lambda i, v: v * 2.0, x), 3, X) == (
-        "{ lambda ; a:i32[] b:f32[4]. let _:i32[] _:i32[] c:f32[4] = while[ body_jaxpr={ lambda ; d:i32[] e:i32[] f:f32[4]. "
-        "let g:i32[] = add d 1:i32[] h:f32[4] = mul f 2.0:f32[] in (g, e, h) } body_nconsts=0 cond_jaxpr={ lambda ; i:i32[] "
+        "{ lambda ; a:i32[] b:f32[4]. let _:i32[] _:i32[] c:f32[4] = while[ body_jaxpr={ lambda ; d:i32[] "
+        "e:i32[] f:f32[4]. "
+        "let g:i32[] = add d 1:i32[] h:f32[4] = mul f 2.0:f32[] in (g, e, h) } body_nconsts=0 cond_jaxpr={ "
+        "lambda ; i:i32[] "
         "j:i32[] k:f32[4]. let l:bool[] = lt i j in (l,) } cond_nconsts=0 ] 0:i32[] a b in (c,) }")
 
 
@@ -64,7 +67,9 @@ def test_known_bounds_make_a_scan():
 
 def test_residuals_no_step_changes_are_not_stacked():
     def f(w):
-        return lax.scan(lambda h, x: (jnp.tanh((jnp.cos(w) * h).sum(1) + x), None), jnp.ones(3), jnp.ones((5, 3)))[0].sum()
+        def step(h, x):
+            return jnp.tanh((jnp.cos(w) * h).sum(1) + x), None
+        return lax.scan(step, jnp.ones(3), jnp.ones((5, 3)))[0].sum()
     text = printed(gradix.grad(f), np.eye(3, dtype=f32))
     assert "f32[5,3,3]" not in text and "f32[5,3]" in text
     assert text.index("cos") < text.index("scan[")
@@ -87,7 +92,7 @@ def test_dead_results_are_dropped():
 
 def test_small_eager_loops_compile_nothing(monkeypatch):
     monkeypatch.setattr("gradix._runtime.xla.compile", lambda *a, **k: pytest.fail("compiled"))
-    programs._interned.clear()
+    sharing.clear()
     assert lax.fori_loop(0, 10, lambda i, c: c + i, 0) == 45
     assert lax.while_loop(lambda c: c < 100, lambda c: c * 3, 1) == 243
     assert gradix.grad(lambda x: lax.scan(lambda c, _: (c * x, None), x, None, length=3)[0])(2.0) == 32
@@ -143,7 +148,8 @@ def test_map_batches():
 def test_associative_scan_axis_and_bool():
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     np.testing.assert_array_equal(lax.associative_scan(lax.add, x, axis=-1), np.cumsum(x, 1))
-    np.testing.assert_array_equal(lax.associative_scan(lax.add, x, axis=1, reverse=True), np.cumsum(x[:, ::-1], 1)[:, ::-1])
+    from_end = np.cumsum(x[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_array_equal(lax.associative_scan(lax.add, x, axis=1, reverse=True), from_end)
     b = np.array([False, True, False])
     np.testing.assert_array_equal(lax.associative_scan(jnp.logical_or, b), [False, True, True])
     assert lax.associative_scan(lax.add, jnp.ones(0)).shape == (0,)
@@ -179,8 +185,9 @@ def raises(error, match, f):
 
 
 def test_errors_of_scan():
-    raises(TypeError, ("input carry component c['a'] has type float32[4]", "int32[4], so the dtypes", "c['b']", "float32[1], so the "
-                       "shapes", "c['a'].astype(float32)"),
+    parts = ("input carry component c['a'] has type float32[4]", "int32[4], so the dtypes", "c['b']",
+             "float32[1], so the shapes", "c['a'].astype(float32)")
+    raises(TypeError, parts,
            lambda: lax.scan(lambda c, x: ({"a": c["a"].astype(int), "b": c["b"][:1]}, x), {"a": X, "b": X}, X))
     raises(TypeError, ("same pytree structure", "The input carry c is a tuple with 2 children", "a tuple with 1 child"),
            lambda: lax.scan(lambda c, x: ((c[0],), x), (X, X), X))
@@ -197,7 +204,8 @@ def test_errors_of_scan():
 
 
 def test_errors_of_while_and_fori():
-    raises(TypeError, "cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(int32[], weak_type=True)]",
+    raises(TypeError, "cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(int32[], "
+                      "weak_type=True)]",
            lambda: lax.while_loop(lambda c: 1, lambda c: c, 0))
     raises(TypeError, "cond_fun must return a boolean scalar, but got pytree",
            lambda: lax.while_loop(lambda c: (True,), lambda c: c, 0))

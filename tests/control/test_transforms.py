@@ -25,8 +25,8 @@ def real(args):
 def total(f):
     """The sum of squares of the results that have derivatives."""
     def scalar(*args):
-        parts = [lax.reduce_sum(lax.mul(o, o), tuple(range(o.ndim))) for o in map(jnp.asarray, tree_util.tree_leaves(f(*args)))
-                 if o.dtype == f32]
+        outs = map(jnp.asarray, tree_util.tree_leaves(f(*args)))
+        parts = [lax.reduce_sum(lax.mul(o, o), tuple(range(o.ndim))) for o in outs if o.dtype == f32]
         return functools.reduce(lax.add, parts)
     return scalar
 
