@@ -78,8 +78,8 @@ class IndexUpdateRef:
             out = lax._host_get(self.array, self.index)
             if out is not None:
                 return out
-        return take_index(self.array, self.index, mode=mode, fill_value=fill_value, indices_are_sorted=indices_are_sorted,
-                          unique_indices=unique_indices, wrap_negative_indices=wrap_negative_indices)
+        return take_index(self.array, self.index, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
+                          indices_are_sorted=indices_are_sorted, wrap_negative_indices=wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
@@ -203,12 +203,13 @@ def _scatter(x, index, y, op: str, are_sorted, unique, mode, wrap):
     shape = x.aval.shape
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap)
-    y = to_selection(y, plan)
     if plan.trivial and x.aval.ndim == len(shape):
-        return _COMBINE[op](x, y)
+        return _COMBINE[op](x, to_selection(y, plan))
+    indices = index_array(plan, arrays, wrap)
+    y = to_selection(y, plan)
     if 0 not in plan.inner:
         x = getattr(lax, _SCATTERS[op])(
-            x, index_array(plan, arrays, wrap), y, _numbers(plan), mode=_scatter_mode(mode),
+            x, indices, y, _numbers(plan), mode=_scatter_mode(mode),
             indices_are_sorted=are_sorted or plan.distinct, unique_indices=unique or plan.distinct)
     return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
 
@@ -294,8 +295,8 @@ def _split_mask(x, index):
     i = masks[0]
     mask = entries[i]
     others = [e for k, e in enumerate(entries) if k != i]
-    plain = all([e is None or e is Ellipsis or type(e) in (int, slice) for e in others])
-    if len(masks) > 1 or not plain or any([type(e) is int for e in entries[:i]]):
+    plain = all(e is None or e is Ellipsis or type(e) in (int, slice) for e in others)
+    if len(masks) > 1 or not plain or any(type(e) is int for e in entries[:i]):
         raise NonConcreteBooleanIndexError(mask)
     shape, k = x.aval.shape, mask.aval.ndim
     used = sum([e is not None and e is not Ellipsis for e in others])

@@ -164,7 +164,8 @@ def _check_term(subscripts: str, term: str, rank: int) -> int:
                          f"{subscripts!r}.")
     extra = rank - len(plain)
     if extra < 0 or (extra and "..." not in term):
-        raise ValueError(f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has {rank}.")
+        raise ValueError(f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has "
+                         f"{rank}.")
     return extra if "..." in term else 0
 
 
@@ -177,8 +178,8 @@ def _plan(subscripts: str, shapes: tuple, optimize) -> tuple:
     for term, shape in zip(terms, shapes):
         for c, n in zip(term, shape):
             if sizes.get(c, 1) != n and sizes.get(c, 1) != 1 and n != 1:
-                raise ValueError(f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand shapes "
-                                 f"are {', '.join(map(str, shapes))}.")
+                raise ValueError(f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand "
+                                 f"shapes are {', '.join(map(str, shapes))}.")
             sizes[c] = n if n != 1 else sizes.get(c, 1)
     names = [(t, s) for t, s in zip(terms, shapes)]
     steps = []

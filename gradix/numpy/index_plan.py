@@ -208,8 +208,8 @@ def _take_windows(plan: IndexPlan, axes) -> None:
             limits.append(at + 1)
             strides.append(1)
     plan.starts, plan.limits = tuple(starts), tuple(limits)
-    plan.strides = tuple(strides) if any([s != 1 for s in strides]) else None
-    plan.trivial = plan.strides is None and all([e.is_range and e.is_whole for e in axes])
+    plan.strides = tuple(strides) if any(s != 1 for s in strides) else None
+    plan.trivial = plan.strides is None and all(e.is_range and e.is_whole for e in axes)
     plan.flipped = tuple([i for i, e in enumerate(axes) if e.step < 0])
     plan.squeezed = tuple([i for i, e in enumerate(axes) if not e.is_range])
 

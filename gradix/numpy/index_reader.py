@@ -79,8 +79,8 @@ def _slice_key(e: slice, position: int) -> tuple:
     for end in (e.start, e.stop, e.step):
         if isinstance(end, Tracer):
             raise IndexError(f"Slice entries must be static integers. Got {e} at position {position}. The size of a "
-                             "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of fixed "
-                             "size at a traced start, and jnp.where(mask, x, 0) keeps all elements.")
+                             "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
+                             "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements.")
         try:
             ends.append(None if end is None else as_int(end))
         except TypeError:
@@ -109,8 +109,8 @@ def entry_of(e) -> Any:
         return as_int(e)
     if hasattr(e, "__array__"):
         return _checked(np.asarray(e))
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
-                     f"valid indices. Got {e!r}")
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
+                     f"are valid indices. Got {e!r}")
 
 
 def _checked(e):

@@ -140,7 +140,7 @@ def _raised(x, ndmin: int, at: int):
     start = at + missing + 1 if at < 0 else at
     start = min(max(start, 0), missing)
     own = x.aval.ndim - missing
-    return moveaxis(x, tuple(range(missing, missing + own)), tuple(range(start, start + own))) if start != missing else x
+    return moveaxis(x, tuple(range(missing, missing + own)), tuple(range(start, start + own)))
 
 
 s_, index_exp = IndexExpression(False), IndexExpression(True)

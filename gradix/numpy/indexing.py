@@ -40,7 +40,8 @@ def take_index(x: Array, index, *, mode=None, fill_value=None, indices_are_sorte
     if plan.kind == "dynamic" and not filled:
         return _take_dynamic(x, plan, arrays, wrap_negative_indices)
     out = _gather(x, plan, arrays, wrap_negative_indices, mode=mode, fill_value=fill_value,
-                  indices_are_sorted=indices_are_sorted or plan.distinct, unique_indices=unique_indices or plan.distinct)
+                  indices_are_sorted=indices_are_sorted or plan.distinct,
+                  unique_indices=unique_indices or plan.distinct)
     if plan.reversed:
         out = lax.rev(out, plan.reversed)
     return _expanded(out, plan)
@@ -107,7 +108,7 @@ def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
 def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
     """The start indices of a gather or scatter: one column for each indexed axis, in the last axis."""
     staging = state.stage is not None
-    if all([type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays]) and (
+    if all(type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays) and (
             arrays or not staging or not plan.columns):
         if arrays:
             return wrap_host(_host_indices(plan, arrays, wrap))
@@ -117,7 +118,8 @@ def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
         return found
     dtype = _common_index_dtype(plan, arrays)
     shape = (*plan.batch, 1)
-    columns = [_column(c, arrays, shape, dtype, wrap) for c in plan.columns]
+    picked = {c.place: _picked(c, arrays, dtype, wrap) for c in plan.columns if type(c) is Picked}
+    columns = [_column(c, picked, shape, dtype) for c in plan.columns]
     return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(plan.batch))
 
 
@@ -145,11 +147,15 @@ def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.nd
     return a.reshape([a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))])
 
 
-def _column(c, arrays, shape, dtype, wrap: bool) -> Array:
+def _picked(c: Picked, arrays, dtype, wrap: bool) -> Array:
+    a = arrays[c.place]
+    a = as_array(a) if type(a) is np.ndarray else a
+    return convert(index_from_end(a, c.size) if wrap else a, dtype)
+
+
+def _column(c, picked: dict, shape, dtype) -> Array:
     if type(c) is Picked:
-        a = arrays[c.place]
-        a = as_array(a) if type(a) is np.ndarray else a
-        return lax.broadcast_in_dim(convert(index_from_end(a, c.size) if wrap else a, dtype), shape, c.axes)
+        return lax.broadcast_in_dim(picked[c.place], shape, c.axes)
     if type(c) is Number:
         return lax.broadcast_in_dim(number(c.value, dtype), shape, ())
     line = lax.iota(dtype, c.count)
@@ -172,6 +178,6 @@ def index_from_end(a: Array, size) -> Array:
 
 def _common_index_dtype(plan: IndexPlan, arrays):
     """int32, unless an axis is longer or an index array holds int64."""
-    if any([isinstance(a, Array) and a.aval.dtype == np.int64 for a in arrays]):
+    if any(isinstance(a, Array) and a.aval.dtype == np.int64 for a in arrays):
         return np.dtype("int64")
     return plan.index_dtype

@@ -39,7 +39,7 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
         dtype = dtypes.requested_dtype(dtype, name)
         return [convert(x, dtype) for x in xs]
     first = xs[0].aval
-    if all([x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type) for x in xs]):
+    if all(x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type) for x in xs):
         return xs
     return promote_dtypes(name, *xs)
 
@@ -95,8 +95,9 @@ def stack(arrays, axis: int = 0, out=None, dtype=None):
     no_out("stack", out)
     xs = _sequence("stack", arrays)
     shape = xs[0].aval.shape
-    if any([x.aval.shape != shape for x in xs]):
-        raise ValueError(f"All input arrays must have the same shape, got {', '.join([str(x.aval.shape) for x in xs])}.")
+    if any(x.aval.shape != shape for x in xs):
+        raise ValueError("All input arrays must have the same shape, got "
+                         f"{', '.join([str(x.aval.shape) for x in xs])}.")
     return lax.stack(_in_one_dtype("stack", xs, dtype), axis_of(axis, len(shape) + 1))
 
 
@@ -173,7 +174,7 @@ def _joined_blocks(arrays):
     if not arrays:
         raise ValueError("block: empty list; every list must hold at least one array.")
     parts, depths = zip(*[_joined_blocks(a) for a in arrays])
-    if any([d != depths[0] for d in depths]):
+    if any(d != depths[0] for d in depths):
         raise ValueError(f"block: mismatched depths of the lists, got {depths}; nest all blocks equally deep.")
     depth = depths[0]
     rank = max([depth, *[p.aval.ndim for p in parts]])
@@ -249,13 +250,13 @@ def _split(name: str, ary, where, axis: int) -> list:
             raise ValueError(f"{name}: number of sections must be positive, got {parts}.")
         part, more = np.divmod(n, parts)
         if more and name != "array_split":
-            raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in {parts} "
-                             "parts. array_split makes parts of unequal size.")
+            raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
+                             f"{parts} parts. array_split makes parts of unequal size.")
         cuts = [0, *np.cumsum([part + 1] * more + [part] * (parts - more)).tolist()]
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
-    if any([s < 0 for s in sizes]):
-        raise ValueError(f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give parts of "
-                         f"sizes {list(sizes)}.")
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give "
+                         f"parts of sizes {list(sizes)}.")
     return list(lax.split(x, sizes, axis))
 
 
@@ -306,7 +307,7 @@ def tile(A, reps):
     x = as_operand("tile", A)
     reps = [as_int(r) for r in reps] if hasattr(reps, "__len__") or np.ndim(reps) else [as_int(reps)]
     rank = max(len(reps), x.aval.ndim)
-    if any([r < 0 for r in reps]):
+    if any(r < 0 for r in reps):
         raise ValueError(f"tile: reps must not be negative, got {tuple(reps)}.")
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
     return lax.tile(x, (1,) * (rank - len(reps)) + tuple(reps))
@@ -342,9 +343,9 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)
         return _repeat_known(x, counts, axis, total_repeat_length)
     if total_repeat_length is None:
-        raise ConcretizationTypeError(repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. "
-                                      "To fix this, either specify a static value for `repeats`, or pass a static value to "
-                                      "`total_repeat_length`.")
+        raise ConcretizationTypeError(
+            repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a static value "
+                     "for `repeats`, or pass `total_repeat_length`.")
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 
 
@@ -362,8 +363,8 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
         return lax.reshape(lax.broadcast_in_dim(x, wide, kept), (*shape[:axis], n * count, *shape[axis + 1:]))
     counts = np.broadcast_to(counts, (n,)) if counts.size == 1 else counts
     if counts.shape != (n,):
-        raise ValueError(f"repeat: repeats of shape {counts.shape} must have one entry, or one for each of the {n} elements "
-                         f"of axis {axis}.")
+        raise ValueError(f"repeat: repeats of shape {counts.shape} must have one entry, or one for each of the {n} "
+                         f"elements of axis {axis}.")
     places = np.repeat(np.arange(n), np.maximum(counts, 0))
     if total is not None:
         places = np.append(places, np.full(max(total - len(places), 0), places[-1] if len(places) else 0))[:total]

@@ -9,8 +9,8 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy import matrices, products, shapes
-from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.arithmetic import power
+from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.contraction import einsum
 from gradix.numpy.products import matmul, tensordot, vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
@@ -18,8 +18,8 @@ from gradix.numpy.reductions import max, min, sum
 
 matrix_transpose = shapes.matrix_transpose
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer",
-           "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
+           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
 # -- norms ---------------------------------------------------------------------------------------------------------
@@ -31,7 +31,8 @@ def norm(x, ord=None, axis=None, keepdims: bool = False):
         x: an array.
         ord: for vectors a number p, infinity with either sign, or 0 for the count of elements that are not zero; for
             matrices "fro", 1, -1, or infinity with either sign. By default 2 and "fro".
-        axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or without `ord` of any array.
+        axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or without `ord` of any
+            array.
         keepdims: keep the axes, with size 1.
 
     Raises:
@@ -127,8 +128,8 @@ def _matrix_norm(x, axes, keepdims: bool, order):
     if order in ("fro", "f"):
         return _euclidean(x, axes, keepdims)
     if order in (2, -2, "nuc"):
-        raise NotImplementedError(f"The matrix norm of order {order!r} needs singular values, which are not available yet. "
-                                  "Use ord='fro', 1, -1, inf or -inf.")
+        raise NotImplementedError(f"The matrix norm of order {order!r} needs singular values, which are not "
+                                  "available yet. Use ord='fro', 1, -1, inf or -inf.")
     if isinstance(order, str) or order not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid order '{order}' for matrix norm: it takes 'fro', 1, -1, inf and -inf.")
     inner, outer_axis = (rows, columns) if abs(order) == 1 else (columns, rows)
@@ -162,8 +163,8 @@ def matrix_power(a, n: int):
     except TypeError:
         raise TypeError(f"exponent must be an integer, got {n!r} of type {type(n).__name__}.") from None
     if n < 0:
-        raise NotImplementedError(f"matrix_power with the negative exponent {n} needs the inverse, which is not available "
-                                  "yet.")
+        raise NotImplementedError(f"matrix_power with the negative exponent {n} needs the inverse, which is not "
+                                  "available yet.")
     if n == 0:
         return broadcast_to(matrices.eye(shape[-1], dtype=x.aval.dtype), shape)
     out = None
@@ -191,8 +192,9 @@ def multi_dot(arrays, *, precision=None):
     if len(xs) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got {len(xs)}.")
     ranks = [x.aval.ndim for x in xs]
-    if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any([r != 2 for r in ranks[1:-1]]):
-        raise ValueError(f"multi_dot: the arrays must be matrices, the first and the last may be vectors; got ranks {ranks}.")
+    if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any(r != 2 for r in ranks[1:-1]):
+        raise ValueError("multi_dot: the arrays must be matrices, the first and the last may be vectors; got ranks "
+                         f"{ranks}.")
     for x, y in zip(xs, xs[1:]):
         if x.aval.shape[-1] != y.aval.shape[0]:
             raise ValueError(f"multi_dot: shapes {x.aval.shape} and {y.aval.shape} of neighbours do not fit.")

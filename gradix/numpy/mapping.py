@@ -53,6 +53,6 @@ def apply_over_axes(func, a, axes):
         elif out.ndim == x.ndim - 1:
             x = expand_dims(out, axis)
         else:
-            raise ValueError(f"function is not returning an array of the correct shape: {x.shape} became {out.shape}; it "
-                             "must keep the axis or take it away.")
+            raise ValueError(f"function is not returning an array of the correct shape: {x.shape} became "
+                             f"{out.shape}; it must keep the axis or take it away.")
     return x

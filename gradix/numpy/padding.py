@@ -1,8 +1,9 @@
 """pad: arrays made larger at the ends of their axes."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from operator import index as as_int
-from typing import Callable
 
 import numpy as np
 
@@ -11,9 +12,9 @@ from gradix._api.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
-from gradix.numpy.parts import round
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
+from gradix.numpy.parts import round
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.quantiles import median
 from gradix.numpy.reductions import max, min
@@ -72,7 +73,8 @@ def pad(array, pad_width, mode="constant", **kwargs):
 
 def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
-        raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got {pad_width}.")
+        raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
+                        f"{pad_width}.")
     if isinstance(pad_width, Tracer):
         raise TypeError("pad_width must be known while the program is traced: it decides a shape. Make it static.")
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
@@ -80,7 +82,7 @@ def _widths(pad_width, ndim: int) -> list:
         widths = [tuple([as_int(w) for w in p]) for p in pairs]
     except TypeError:
         raise TypeError(f"`pad_width` must be of integral type, got {pad_width}.") from None
-    if any([w < 0 for p in widths for w in p]):
+    if any(w < 0 for p in widths for w in p):
         raise ValueError(f"index can't contain negative values: pad_width={pad_width}. lax.pad removes elements so.")
     return widths
 
@@ -195,7 +197,8 @@ def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
         size = n if size is None else builtin_min(as_int(size), n)
         if size < 1:
             raise ValueError(f"stat_length of {length} yields no value for padding: it must be 1 at least.")
-        value = _STATISTICS[mode](_part(x, axis, 0, size) if before else _part(x, axis, n - size, n), axis, keepdims=True)
+        part = _part(x, axis, 0, size) if before else _part(x, axis, n - size, n)
+        value = _STATISTICS[mode](part, axis, keepdims=True)
         if mode in ("mean", "median") and dtype in dtypes.INTEGER:
             value = round(value)
         parts.append(convert(value, dtype))
@@ -229,6 +232,10 @@ def _pad_by_function(x, widths, function, kwargs):
     for axis, (lo, hi) in enumerate(widths):
         rows = moveaxis(x, axis, -1)
         flat = lax.reshape(rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1]))
-        done = vmap(lambda row: function(row, (lo, hi), axis, kwargs))(flat)
+        done = vmap(partial(_called, function, (lo, hi), axis, kwargs))(flat)
         x = moveaxis(lax.reshape(done, rows.aval.shape), -1, axis)
     return x
+
+
+def _called(function, width, axis: int, kwargs, row):
+    return function(row, width, axis, kwargs)

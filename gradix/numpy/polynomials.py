@@ -10,7 +10,12 @@ from gradix.numpy.calculus import convolve
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import (
-    as_operand, broadcast_to, convert, number, promote_dtypes, promote_dtypes_inexact,
+    as_operand,
+    broadcast_to,
+    convert,
+    number,
+    promote_dtypes,
+    promote_dtypes_inexact,
 )
 from gradix.numpy.rearrangement import trim_zeros
 from gradix.numpy.shapes import atleast_1d
@@ -201,8 +206,8 @@ def poly(seq_of_zeros):
     zeros, = promote_dtypes_inexact("poly", seq_of_zeros)
     zeros = atleast_1d(zeros)
     if zeros.aval.ndim != 1:
-        raise ValueError(f"poly takes a row of zeros, got shape {zeros.aval.shape}; the characteristic polynomial of a matrix "
-                         "needs eigenvalues, which are not available yet.")
+        raise ValueError(f"poly takes a row of zeros, got shape {zeros.aval.shape}; the characteristic polynomial of "
+                         "a matrix needs eigenvalues, which are not available yet.")
     one = lax.full((1,), number(1, zeros.aval.dtype))
     out = one
     for i in range(zeros.aval.shape[0]):

@@ -56,7 +56,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         return contract(x, y, _MATRICES, precision, preferred_element_type)
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
-            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for scalars.")
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
+                             "scalars.")
     drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
     x = lax.squeeze(x, drop_x) if drop_x else x
     y = lax.squeeze(y, drop_y) if drop_y else y
@@ -76,8 +77,8 @@ def _matmul_plan(x: tuple, y: tuple):
         if in_x and in_y and x[i] == y[j]:
             batch.append((k, i, j))
         elif in_x and in_y and x[i] != 1 and y[j] != 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes {x} and "
-                             f"{y} must agree or have size 1.")
+            raise ValueError("Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes "
+                             f"{x} and {y} must agree or have size 1.")
         elif in_x and (not in_y or y[j] == 1):
             kept_x.append((k, i))
             drop_y += [j] if in_y else []
@@ -215,8 +216,8 @@ def vecmat(x1, x2, /):
 
 def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, inner_y: tuple) -> None:
     if x.aval.ndim < m or y.aval.ndim < n or inner_x != inner_y:
-        raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} and one "
-                         f"with {n} axes at least, and the sizes it sums over must agree.")
+        raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} "
+                         f"and one with {n} axes at least, and the sizes it sums over must agree.")
 
 
 # -- every pair ----------------------------------------------------------------------------------------------------
@@ -285,8 +286,8 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
             raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)}).")
         return tuple(range(len(x) - n, len(x))), tuple(range(n))
     if len(axes) != 2:
-        raise TypeError(f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got "
-                        f"{axes!r}.")
+        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
+                        f"got {axes!r}.")
     left, right = [tuple(a) if isinstance(a, (tuple, list)) or np.ndim(a) else (a,) for a in axes]
     if len(left) != len(right):
         raise TypeError(f"tensordot requires axes lists to have equal length, got {left} and {right}.")

@@ -51,8 +51,8 @@ def roll(a, shift, axis=None):
     axes = [axis_of(i, x.aval.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     shifts = _listed_shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
-        raise ValueError(f"roll: shift and axis must have as many entries, or one of them a single one; got {len(shifts)} "
-                         f"shifts and {len(axes)} axes.")
+        raise ValueError("roll: shift and axis must have as many entries, or one of them a single one; got "
+                         f"{len(shifts)} shifts and {len(axes)} axes.")
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     for i, s in zip(axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts):
         x = _roll_axis(x, s, i)
@@ -113,7 +113,8 @@ def insert(arr, obj, values, axis: int | None = None):
     places = np.clip(np.where(places < 0, places + n, places), 0, n)
     if scalar and values.aval.ndim:
         if values.aval.ndim > x.aval.ndim:
-            raise ValueError(f"insert: values of shape {values.aval.shape} have more axes than the array {x.aval.shape}.")
+            raise ValueError(f"insert: values of shape {values.aval.shape} have more axes than the array "
+                             f"{x.aval.shape}.")
         values = _scalar_insertion(values, x.aval.ndim, axis)
         places = np.repeat(places, values.aval.shape[axis] if values.aval.ndim == x.aval.ndim else 1)
     elif len(places) == 1 and values.aval.ndim == x.aval.ndim and not scalar:
@@ -141,7 +142,8 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     """The positions an argument `obj` names, and whether it is a single integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n)), False
-    held = concrete(as_operand(name, obj, 1), f"jnp.{name} needs to know the positions, as they decide the size of the result.")
+    held = concrete(as_operand(name, obj, 1), f"jnp.{name} needs to know the positions, as they decide the size of "
+                                              "the result.")
     if held.dtype == bool:
         if held.shape != (n,):
             raise ValueError(f"{name}: a boolean mask must have the size {n} of the axis, got shape {held.shape}.")
@@ -151,7 +153,8 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     if held.dtype.kind not in "iu":
         raise TypeError(f"{name}: positions must be integers or booleans, got dtype {held.dtype}.")
     if held.ndim > 1:
-        raise ValueError(f"index array argument obj to {name} must be one dimensional or scalar, got shape {held.shape}.")
+        raise ValueError(f"index array argument obj to {name} must be one dimensional or scalar, got shape "
+                         f"{held.shape}.")
     return held.reshape(-1).astype(int), not held.ndim
 
 
@@ -212,7 +215,7 @@ def resize(a, new_shape):
     """
     x = ravel(a)
     shape = tuple([as_int(n) for n in new_shape]) if hasattr(new_shape, "__len__") else (as_int(new_shape),)
-    if any([n < 0 for n in shape]):
+    if any(n < 0 for n in shape):
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {shape}.")
     want, have = prod(shape), x.aval.size
     if not have or not want:
@@ -234,7 +237,8 @@ def trim_zeros(filt, trim: str = "fb", axis=None):
         >>> jnp.trim_zeros(jnp.array([0, 0, 1, 2, 0]))
         Array([1, 2], dtype=int32)
     """
-    held = concrete(filt, "Error arose in the `filt` argument of trim_zeros(): its values decide the size of the result.")
+    held = concrete(filt, "Error arose in the `filt` argument of trim_zeros(): its values decide the size of the "
+                          "result.")
     x = as_operand("trim_zeros", filt)
     trim = trim.lower()
     if trim not in ("f", "b", "fb", "bf"):

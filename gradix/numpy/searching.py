@@ -226,8 +226,8 @@ def unravel_index(indices, shape) -> tuple:
 
     Example:
         >>> import gradix.numpy as jnp
-        >>> jnp.unravel_index(5, (2, 3))
-        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+        >>> jnp.unravel_index(jnp.array(5), (2, 3))
+        (Array(1, dtype=int32), Array(2, dtype=int32))
     """
     i = as_operand("unravel_index", indices)
     shape = tuple(shape) if hasattr(shape, "__len__") else (shape,)

@@ -24,7 +24,7 @@ _PAIRS = 1 << 20            # up to so many pairs membership is tested by compar
 
 
 class UniqueAll(NamedTuple):
-    """The distinct values of an array, where each occurs first, which of them each element is, and how often each occurs."""
+    """The distinct values of an array, where each occurs first, which of them each element is, and their counts."""
 
     values: Any
     indices: Any
@@ -48,8 +48,8 @@ class UniqueInverse(NamedTuple):
 
 def _known(x, name: str) -> np.ndarray:
     if isinstance(x, Tracer):
-        raise ConcretizationTypeError(x, f"The error arose for an argument of jnp.{name}(): how many values there are is the "
-                                         f"size of the result. Pass size=n to jnp.{name} to fix it.")
+        raise ConcretizationTypeError(x, f"The error arose for an argument of jnp.{name}(): how many values there "
+                                         f"are is the size of the result. Pass size=n to jnp.{name} to fix it.")
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
@@ -110,7 +110,8 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value) -> list:
     n, dtype = rows.aval.shape[0], _index_dtype()
     if not n:
         if size and fill_value is None:
-            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
+                             "specified")
         none = lax.full((size,), number(0, dtype))
         values = lax.full((size, *rows.aval.shape[1:]), convert(as_operand("unique", fill_value or 0), rows.aval.dtype))
         return [values, none, lax.full((0,), number(0, dtype)), none]
@@ -213,7 +214,8 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
     """
     del assume_unique
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(f"Invalid value {method=}. Valid values are 'auto', 'compare_all', 'binary_search' and 'sort'.")
+        raise ValueError(f"Invalid value {method=}. Valid values are 'auto', 'compare_all', 'binary_search' and "
+                         "'sort'.")
     x, tests = promote_dtypes("isin", element, test_elements)
     flat, among = ravel(x), ravel(tests)
     n, m = flat.aval.size, among.aval.size
@@ -300,9 +302,10 @@ def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = Fa
     if not return_indices:
         return values
     other = argsort(b)
-    at = [take_index(order, places, mode="clip"),
-          take_index(other, searchsorted(take_index(b, other), values), mode="clip")] if a.aval.size and b.aval.size else (
-          [places, places])
+    at = [places, places]
+    if a.aval.size and b.aval.size:
+        found = searchsorted(take_index(b, other), values)
+        at = [take_index(order, places, mode="clip"), take_index(other, found, mode="clip")]
     if there is not None:
         at = [where(there, i, number(x.aval.size, i.aval.dtype)) for i, x in zip(at, (a, b))]
     return values, *at

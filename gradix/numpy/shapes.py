@@ -53,14 +53,14 @@ def _new_shape(own: tuple, shape) -> tuple:
     total = prod(own)
     unknown = [i for i, n in enumerate(sizes) if type(n) is int and n == -1]
     if not unknown:
-        if all([type(n) is int and n >= 0 for n in sizes]) and prod(sizes) != total:
+        if all(type(n) is int and n >= 0 for n in sizes) and prod(sizes) != total:
             raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)} "
                             f"(size {prod(sizes)})")
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
     if len(unknown) > 1 or type(rest) is int and (rest == 0 or type(total) is int and total % rest):
-        raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at most "
-                        "may be -1, and the others must divide the size.")
+        raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at "
+                        "most may be -1, and the others must divide the size.")
     return (*sizes[:unknown[0]], total // rest, *sizes[unknown[0] + 1:])
 
 
@@ -234,9 +234,9 @@ def broadcast_to(array, shape, *, out_sharding=None):
     own = array.aval.shape
     if len(own) > len(shape):
         raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}")
-    if any([n != m and not (type(n) is int and n == 1) for n, m in zip(own[::-1], shape[::-1])]):
-        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are matched from "
-                         "the last one, and must agree or have size 1 in the array.")
+    if any(n != m and not (type(n) is int and n == 1) for n, m in zip(own[::-1], shape[::-1])):
+        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are matched "
+                         "from the last one, and must agree or have size 1 in the array.")
     return _stretch(array, shape)
 
 

@@ -42,8 +42,8 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
         indices: integers of any shape.
         axis: by default the elements are taken from one row.
         out: not supported.
-        mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the nearest element, negative
-            ones the first; "wrap": modulo the size.
+        mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the nearest element,
+            negative ones the first; "wrap": modulo the size.
         unique_indices, indices_are_sorted: promises about `indices`.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
@@ -133,8 +133,8 @@ def _along_axis(own: tuple, other: tuple, axis: int):
 
 def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
     if inplace:
-        raise error(f"jax.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass inplace=False to "
-                    "instead return an updated array.")
+        raise error(f"jax.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
+                    "inplace=False to instead return an updated array.")
 
 
 def put(a, ind, v, mode: str | None = None, *, inplace: bool = True):
@@ -263,10 +263,11 @@ def choose(a, choices, out=None, mode: str = "raise"):
     cases = promote_dtypes("choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices))
     n = len(cases)
     if mode == "raise":
-        held = concrete(which, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
-                               "mode='clip' instead.")
+        held = concrete(which, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
+                               "mode='wrap' or mode='clip' instead.")
         if ((held < 0) | (held >= n)).any():
-            raise ValueError(f"invalid entry in choice array: choices are 0 to {n - 1}, got {held.min()} to {held.max()}.")
+            raise ValueError(f"invalid entry in choice array: choices are 0 to {n - 1}, got {held.min()} to "
+                             f"{held.max()}.")
     elif mode == "wrap":
         which = remainder(which, number(n, which.aval.dtype))
     elif mode != "clip":
@@ -304,8 +305,8 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
     if c.aval.shape[0] > n:
         rest = take_index(c, slice(n, None))
         if not isinstance(rest, Tracer) and np.any(rest.host if isinstance(rest, ArrayImpl) else rest):
-            raise ValueError(f"condition contains entries that are out of bounds: it is longer than the {n} elements of "
-                             f"axis {axis}.")
+            raise ValueError(f"condition contains entries that are out of bounds: it is longer than the {n} elements "
+                             f"of axis {axis}.")
         c = take_index(c, slice(0, n))
     if size is None:
         places, = nonzero(c)
