@@ -104,7 +104,9 @@ class CumulativeLogSumExp(CumulativeDerived):
 
 class CumulativeExtremum(CumulativeDerived):
     def step(self, x, y, before, t, axis, reverse):
-        tied = bitwise_and(eq(x, before), ne(_place(x, axis), x.aval.shape[axis] - 1 if reverse else 0))
+        place = broadcasted_iota(np.dtype("int32"), x.aval.shape, axis)
+        first = scalar_like(place, x.aval.shape[axis] - 1 if reverse else 0)
+        tied = bitwise_and(eq(x, before), ne(place, first))
         wins, ties = [convert_element_type(v, x.aval.dtype) for v in (eq(x, y), tied)]
         new = mul(wins, sub(scalar_like(x, 1.0), mul(scalar_like(x, 0.5), ties)))
         return sub(scalar_like(x, 1.0), new), mul(t, new)
@@ -115,10 +117,6 @@ def _before(y, identity, axis, reverse):
     config = [(0, 0, 0)] * y.aval.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad(y, scalar_like(y, identity.item() if hasattr(identity, "item") else identity), config)
-
-
-def _place(x, axis):
-    return broadcasted_iota(np.dtype("int32"), x.aval.shape, axis)
 
 
 def _zero_where_infinite(x, both: bool):
@@ -283,8 +281,8 @@ def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
-        >>> lax.cumlogsumexp(jnp.array([1000.0, 1000.0]))
-        Array([1000.    , 1000.6931], dtype=float32)
+        >>> lax.cumlogsumexp(jnp.array([0.0, 0.0]))
+        Array([0.       , 0.6931472], dtype=float32)
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
 

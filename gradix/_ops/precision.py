@@ -75,7 +75,8 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
-PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
+PrecisionLike = (None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
+                 | DotAlgorithmPreset)
 
 
 def canonicalize_precision(precision) -> Any:
