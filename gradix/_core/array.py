@@ -35,6 +35,9 @@ class ArrayImpl(Array):
 
     def __array__(self, dtype=None, copy=None):
         """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
+        if isinstance(self.aval.dtype, dtypes.KeyType):
+            raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use gradix.random.key_data(keys) "
+                            "for the words of the keys.")
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
             return view.astype(dtype or view.dtype)

@@ -17,11 +17,19 @@ def _concrete(x, member: str) -> ArrayImpl:
     return x
 
 
+def _values(x, member: str) -> np.ndarray:
+    """The numbers of a concrete array."""
+    if dtypes.is_extended(_concrete(x, member).aval.dtype):
+        raise TypeError(f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of dtype "
+                        f"{x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys.")
+    return x.host
+
+
 # -- Python scalars ------------------------------------------------------------------------------------------------
 
 def _scalar(x, member: str):
     """The value of an array without axes, as a NumPy scalar."""
-    host = _concrete(x, member).host
+    host = _values(x, member)
     if host.ndim:
         raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={host.ndim}. "
                         "Use x.item() of an array with one element.")
@@ -37,7 +45,7 @@ def _real_scalar(x, name: str):
 
 def truth(self) -> bool:
     """The truth value of an array with one element."""
-    host = _concrete(self, "__bool__").host
+    host = _values(self, "__bool__")
     if host.size == 1:
         return bool(host.item() if host.ndim else host)
     if not host.size:
@@ -64,7 +72,7 @@ def to_complex(self) -> complex:
 
 def to_index(self) -> int:
     """The value of an integer array without axes, where Python wants an int."""
-    host = _concrete(self, "__index__").host
+    host = _values(self, "__index__")
     if host.ndim or self.aval.dtype not in dtypes.INTEGER:
         raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
                         f"dtype {self.aval.dtype}.")
@@ -73,7 +81,7 @@ def to_index(self) -> int:
 
 def item(self, *args):
     """An element as a Python number: the only one, or the one at the index given."""
-    host = np.asarray(_concrete(self, "item").host)
+    host = np.asarray(_values(self, "item"))
     if not args and host.size != 1:
         raise ValueError(f"can only convert an array of size 1 to a Python scalar, got shape {host.shape}. "
                          "Give the index of the element: x.item(i, j).")
@@ -90,7 +98,7 @@ def _python_value(x):
 
 def tolist(self):
     """The elements as nested lists of Python numbers."""
-    host = np.asarray(_concrete(self, "tolist").host)
+    host = np.asarray(_values(self, "tolist"))
     if host.dtype.kind == "V":
         host = host.astype(np.int64 if self.aval.dtype in dtypes.INTEGER else np.float64)
     return host.tolist()
@@ -98,7 +106,7 @@ def tolist(self):
 
 def tobytes(self, order: str = "C") -> bytes:
     """The elements' bytes, in row-major order."""
-    return np.asarray(_concrete(self, "tobytes").host).tobytes(order)
+    return np.asarray(_values(self, "tobytes")).tobytes(order)
 
 
 # -- iteration -----------------------------------------------------------------------------------------------------
@@ -115,7 +123,7 @@ def rows(self):
 
 def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule of the values in main memory."""
-    host = np.asarray(_concrete(self, "__dlpack__").host)
+    host = np.asarray(_values(self, "__dlpack__"))
     options = {} if max_version is None else {"max_version": max_version}
     if copy is not None:
         options["copy"] = copy
@@ -127,12 +135,12 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 def dlpack_device(self) -> tuple:
     """Where the values of `__dlpack__` lie: main memory."""
-    return np.asarray(_concrete(self, "__dlpack_device__").host).__dlpack_device__()
+    return np.asarray(_values(self, "__dlpack_device__")).__dlpack_device__()
 
 
 def formatted(self, spec: str) -> str:
     """The array for f-strings; a format is applied to the value of an array without axes."""
-    if type(self) is not ArrayImpl:
+    if type(self) is not ArrayImpl or dtypes.is_extended(self.aval.dtype):
         return format(repr(self), spec)
     host = np.asarray(self.host)
     if not host.ndim:

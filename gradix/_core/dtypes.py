@@ -292,6 +292,8 @@ def to_inexact_dtype(dtype):
         >>> to_inexact_dtype(np.dtype("int8")), to_inexact_dtype(np.dtype("float16"))
         (dtype('float32'), dtype('float16'))
     """
+    if is_extended(dtype):
+        raise TypeError(f"a function of numbers does not accept dtype {dtype}.")
     return dtype if dtype in INEXACT else canonicalize_dtype(_INT_TO_FLOAT[dtype])
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, NUMERIC
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEY, NUMERIC
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
@@ -36,8 +36,8 @@ def _total(ufunc):
 
 
 _KEYS = BOOL | NUMERIC
-eq_p = Comparison("eq", np.equal, "EQ", _KEYS)
-ne_p = Comparison("ne", np.not_equal, "NE", _KEYS)
+eq_p = Comparison("eq", np.equal, "EQ", _KEYS | {KEY})
+ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | {KEY})
 lt_p = Comparison("lt", np.less, "LT", _KEYS - COMPLEX)
 le_p = Comparison("le", np.less_equal, "LE", _KEYS - COMPLEX)
 gt_p = Comparison("gt", np.greater, "GT", _KEYS - COMPLEX)

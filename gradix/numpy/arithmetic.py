@@ -6,7 +6,7 @@ import numpy as np
 from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
+from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import (
@@ -36,7 +36,7 @@ def add(x, y):
         Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)
     """
     x, y = operands("add", x, y)
-    return lax.add(x, y) if x.aval.dtype in NUMERIC else lax.bitwise_or(x, y)
+    return lax.bitwise_or(x, y) if x.aval.dtype == _BOOL else lax.add(x, y)
 
 
 def subtract(x, y):
@@ -62,7 +62,7 @@ def multiply(x, y):
         Array([0, 1, 4], dtype=int32)
     """
     x, y = operands("multiply", x, y)
-    return lax.mul(x, y) if x.aval.dtype in NUMERIC else lax.bitwise_and(x, y)
+    return lax.bitwise_and(x, y) if x.aval.dtype == _BOOL else lax.mul(x, y)
 
 
 def negative(x):

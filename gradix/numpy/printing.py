@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.array import ArrayImpl
+from gradix._core.dtypes import KeyType
 
 
 def array_repr(arr, max_line_width: int | None = None, precision: int | None = None,
@@ -18,6 +19,8 @@ def array_repr(arr, max_line_width: int | None = None, precision: int | None = N
     if type(arr) is not ArrayImpl:
         return np.array_repr(arr, max_line_width, precision, suppress_small)
     aval = arr.aval
+    if isinstance(aval.dtype, KeyType):
+        return f"Array({aval.shape}, dtype={aval.dtype.name}) overlaying:\n{_words(arr)}"
     weak = ", weak_type=True" if aval.weak_type else ""
     tail = f"dtype={aval.dtype.name}{weak})"
     if not aval.size and aval.ndim:
@@ -32,6 +35,12 @@ def _width(given: int | None) -> int:
     return given or np.get_printoptions()["linewidth"]
 
 
+def _words(keys: ArrayImpl) -> np.ndarray:
+    """The two words of each key."""
+    host = np.ascontiguousarray(keys.host)
+    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)
+
+
 def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):
     """The array as `str` prints it.
 
@@ -40,6 +49,8 @@ def array_str(a, max_line_width: int | None = None, precision: int | None = None
         >>> jnp.array_str(jnp.arange(3))
         '[0 1 2]'
     """
+    if type(a) is ArrayImpl and isinstance(a.aval.dtype, KeyType):
+        return array_repr(a)
     host = np.asarray(a.host) if type(a) is ArrayImpl else a
     return np.array_str(host, max_line_width, precision, suppress_small)
 

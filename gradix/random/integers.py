@@ -113,10 +113,11 @@ def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
     span = 1 if high <= low else high - low + beyond
     words = np.dtype(f"uint{width}")
     halves = random_split_p.host(key.host, shape=(2,))
-    first, second = [random_bits_p.host(k, bit_width=width, shape=shape) for k in (halves[:1].reshape(()), halves[1:].reshape(()))]
+    # At least one axis: NumPy warns when a scalar wraps around, an array just does.
+    first, second = [random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,)) for i in (0, 1)]
     if span >> width == 0:
         modulus, factor = words.type(span), words.type(((1 << width // 2) % span) ** 2 % (1 << width) % span)
         first = np.remainder(first, modulus) * factor + np.remainder(second, modulus)
         second = np.remainder(first, modulus)
-    out = np.asarray(second.astype(drawn) + drawn.type(low), drawn)
-    return ArrayImpl(out.astype(dtype) if narrow else out, make_aval(shape, dtype))
+    out = second.astype(drawn) + drawn.type(low)
+    return ArrayImpl((out.astype(dtype) if narrow else out).reshape(shape), make_aval(shape, dtype))

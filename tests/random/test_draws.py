@@ -1,0 +1,122 @@
+"""Draws: the numbers JAX gives for the same keys, eager and compiled, and their distributions."""
+import numpy as np
+import pytest
+from scipy import stats
+
+import gradix
+from gradix import numpy as jnp
+from gradix import random
+
+KEY = random.key(42)
+
+
+def test_known_draws():
+    np.testing.assert_array_equal(random.bits(KEY, (3,), "uint8"), [162, 217, 249])
+    assert int(random.bits(KEY)) == 2098992034
+    np.testing.assert_array_equal(random.uniform(KEY, (3,)), np.float32([0.48870957, 0.6797972, 0.6162715]))
+    np.testing.assert_allclose(random.normal(KEY, (3,)), [-0.02830462, 0.46713185, 0.29570296], rtol=1e-6)
+    np.testing.assert_array_equal(random.randint(KEY, (3,), 0, 256, "uint8"), [196, 18, 183])
+    np.testing.assert_array_equal(random.randint(KEY, (3,), jnp.arange(3), 10), [4, 7, 9])
+    np.testing.assert_array_equal(random.permutation(KEY, 4), [2, 3, 0, 1])
+    np.testing.assert_allclose(random.normal(KEY, (2,), "complex64"), [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j],
+                               rtol=1e-5)
+
+
+DRAWS = {
+    "uniform": lambda k, s: random.uniform(k, s, minval=-3.3, maxval=5.7),
+    "half": lambda k, s: random.uniform(k, s, "float16"),
+    "bfloat": lambda k, s: random.uniform(k, s, "bfloat16"),
+    "normal": lambda k, s: random.normal(k, s),
+    "truncated": lambda k, s: random.truncated_normal(k, -1.0, 2.0, s),
+    "randint": lambda k, s: random.randint(k, s, -5, 1000),
+    "randint8": lambda k, s: random.randint(k, s, -1000, 1000, "int8"),
+    "randint_full": lambda k, s: random.randint(k, s, -2**31, 2**31 - 1),
+    "bernoulli": lambda k, s: random.bernoulli(k, 0.3, s),
+    "bernoulli_high": lambda k, s: random.bernoulli(k, 0.3, s, "high"),
+    "choice": lambda k, s: random.choice(k, 10, s),
+    "choice_p": lambda k, s: random.choice(k, 3, s, p=jnp.array([0.2, 0.3, 0.5])),
+    "categorical": lambda k, s: random.categorical(k, jnp.array([0.2, 0.3, 0.5]), shape=s),
+    "gumbel": lambda k, s: random.gumbel(k, s),
+    "gumbel_high": lambda k, s: random.gumbel(k, s, mode="high"),
+    "rademacher": lambda k, s: random.rademacher(k, s),
+    "geometric": lambda k, s: random.geometric(k, 0.2, s),
+    "cauchy": lambda k, s: random.cauchy(k, s),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("shape", [(), (5,), (2, 0), (3, 40)], ids=str)
+def test_compiled_draws_are_the_eager_ones(name, shape):
+    eager = DRAWS[name](KEY, shape)
+    compiled = gradix.jit(lambda k: DRAWS[name](k, shape))(KEY)
+    assert eager.shape == compiled.shape == shape and eager.dtype == compiled.dtype
+    exact = eager.dtype.kind in "biu" or name in ("uniform", "half", "bfloat")
+    np.testing.assert_allclose(np.asarray(eager, float), np.asarray(compiled, float), rtol=0 if exact else 2e-4,
+                               atol=0 if exact else 2e-6)
+
+
+DISTRIBUTIONS = {
+    "uniform": (lambda k, s: random.uniform(k, s), stats.uniform()),
+    "normal": (lambda k, s: random.normal(k, s), stats.norm()),
+    "exponential": (lambda k, s: random.exponential(k, s), stats.expon()),
+    "gumbel": (lambda k, s: random.gumbel(k, s), stats.gumbel_r()),
+    "laplace": (lambda k, s: random.laplace(k, s), stats.laplace()),
+    "logistic": (lambda k, s: random.logistic(k, s), stats.logistic()),
+    "cauchy": (lambda k, s: random.cauchy(k, s), stats.cauchy()),
+    "maxwell": (lambda k, s: random.maxwell(k, s), stats.maxwell()),
+    "pareto": (lambda k, s: random.pareto(k, 2.5, s), stats.pareto(2.5)),
+    "rayleigh": (lambda k, s: random.rayleigh(k, 2.0, s), stats.rayleigh(scale=2)),
+    "weibull": (lambda k, s: random.weibull_min(k, 2.0, 1.5, s), stats.weibull_min(1.5, scale=2)),
+    "wald": (lambda k, s: random.wald(k, 2.0, s), stats.invgauss(2.0)),
+    "triangular": (lambda k, s: random.triangular(k, 0.0, 0.5, 2.0, s), stats.triang(0.25, scale=2)),
+    "lognormal": (lambda k, s: random.lognormal(k, 0.5, s), stats.lognorm(0.5)),
+    "truncated": (lambda k, s: random.truncated_normal(k, -1.0, 2.0, s), stats.truncnorm(-1, 2)),
+    "double_sided_maxwell": (lambda k, s: abs(random.double_sided_maxwell(k, 0.0, 1.0, s)), stats.maxwell()),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions(name):
+    draw, distribution = DISTRIBUTIONS[name]
+    assert stats.kstest(np.asarray(draw(random.key(1), (4000,))), distribution.cdf).pvalue > 1e-3
+
+
+def test_a_draw_larger_than_a_block_of_bits_agrees_with_its_parts():
+    whole = np.asarray(random.bits(KEY, (70_000,)))
+    np.testing.assert_array_equal(whole[:100], random.bits(KEY, (100,)))
+
+
+def test_permutations():
+    x = jnp.arange(12).reshape(3, 4)
+    rows = np.asarray(random.permutation(KEY, x))
+    assert sorted(map(tuple, rows)) == [tuple(r) for r in np.asarray(x)]
+    apart = np.asarray(random.permutation(KEY, x, axis=1, independent=True))
+    assert [sorted(r) for r in apart] == np.asarray(x).tolist()
+    assert sorted(np.asarray(random.permutation(KEY, 2000))) == list(range(2000))
+
+
+def test_choice_without_replacement():
+    drawn = np.asarray(random.choice(KEY, 10, (2, 5), replace=False))
+    assert sorted(drawn.ravel()) == list(range(10))
+    assert random.choice(KEY, jnp.zeros((3, 4)), (2, 1), axis=1).shape == (3, 2, 1)
+    weighted = random.choice(KEY, 4, (2,), replace=False, p=jnp.array([0.0, 0.5, 0.5, 0.0]))
+    assert sorted(np.asarray(weighted)) == [1, 2]
+    with pytest.raises(ValueError, match="larger sample"):
+        random.choice(KEY, 3, (4,), replace=False)
+
+
+def test_categorical_shapes():
+    logits = jnp.zeros((2, 3, 4))
+    assert random.categorical(KEY, logits).shape == (2, 3)
+    assert random.categorical(KEY, logits, axis=1, shape=(5, 2, 4)).shape == (5, 2, 4)
+    apart = np.asarray(random.categorical(KEY, logits, shape=(4, 2, 3), replace=False))
+    assert (np.sort(apart, axis=0) == np.arange(4)[:, None, None]).all()
+    with pytest.raises(ValueError, match="must end with"):
+        random.categorical(KEY, logits, shape=(2,))
+
+
+def test_gradients_flow_to_parameters():
+    key = random.key(3)
+    slope = gradix.grad(lambda m: random.uniform(key, minval=0.0, maxval=m))(2.0)
+    np.testing.assert_allclose(slope, random.uniform(key), rtol=1e-6)
+    assert np.isfinite(gradix.grad(lambda a: random.truncated_normal(key, a, 1.0))(-1.0))
