@@ -14,6 +14,7 @@ from gradix.numpy.promotion import (
     common_shape,
     convert,
     inexact_operands,
+    like,
     number,
     numeric_operand,
     numeric_operands,
@@ -62,7 +63,7 @@ def _truth(name: str, x, position: int = 0) -> Array:
     """Whether each element is not zero."""
     x = as_operand(name, x, position)
     dtype = x.aval.dtype
-    return x if dtype == _BOOL else lax.ne(x, number(0, dtype))
+    return x if dtype == _BOOL else lax.ne(x, like(x, 0))
 
 
 def logical_and(x, y):
@@ -247,7 +248,7 @@ def isinf(x, /):
     x = as_operand("isinf", x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
-        return lax.eq(lax.abs(x), number(math.inf, dtype))
+        return lax.eq(lax.abs(x), like(x, math.inf))
     if dtype in COMPLEX:
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     return _constant(False, x.aval.shape)
@@ -287,7 +288,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     x = as_operand(name, x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
-        return lax.eq(x, number(infinity, dtype))
+        return lax.eq(x, like(x, infinity))
     if dtype in COMPLEX:
         raise ValueError("isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag.")
     return _constant(False, x.aval.shape)
@@ -305,7 +306,7 @@ def iscomplex(x):
     if x.aval.dtype not in COMPLEX:
         return _constant(False, x.aval.shape)
     part = lax.imag(x)
-    return lax.ne(part, number(0.0, part.aval.dtype))
+    return lax.ne(part, like(part, 0.0))
 
 
 def isreal(x):
