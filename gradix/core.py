@@ -18,8 +18,8 @@ from gradix._core.abstract import (
 from gradix._core.aval import ShapedArray as ShapedArray
 from gradix._core.checks import (
     am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE,
-    am_i_under_a_vmap as unsafe_am_i_under_a_vmap_DO_NOT_USE,
     am_i_under_a_vmap as nonempty_axis_env_DO_NOT_USE,
+    am_i_under_a_vmap as unsafe_am_i_under_a_vmap_DO_NOT_USE,
     axis_names as unsafe_get_axis_names_DO_NOT_USE,
     check_jaxpr as check_jaxpr,
     concrete_or_error as concrete_or_error,
@@ -54,3 +54,41 @@ Atom = _Var | _Literal
 Effects = frozenset[Effect]
 ParamDict = dict[str, Any]
 Value = Any
+
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "DebugInfo",
+    "DropVar",
+    "Effect",
+    "Effects",
+    "InconclusiveDimensionOperation",
+    "JaxprTypeError",
+    "ParamDict",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "Value",
+    "abstract_token",
+    "check_jaxpr",
+    "concrete_or_error",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "eval_jaxpr",
+    "gensym",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "is_constant_dim",
+    "is_constant_shape",
+    "jaxprs_in_params",
+    "max_dim",
+    "min_dim",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
+]

@@ -8,3 +8,5 @@ from gradix._core.effects import (
     DebugEffect as DebugEffect,
     OrderedDebugEffect as OrderedDebugEffect,
 )
+
+__all__ = ["DebugEffect", "OrderedDebugEffect", "callback", "print"]

@@ -38,8 +38,8 @@ def devices(backend: str | None = None) -> list:
     name = backend if isinstance(backend, str) else getattr(backend, "platform", backend)
     if name == found[0].platform:
         return found
-    raise RuntimeError(f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are present. "
-                       f"Platforms present are: {found[0].platform}")
+    raise RuntimeError(f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
+                       f"present. Platforms present are: {found[0].platform}")
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list:
@@ -133,8 +133,8 @@ def _is_place(x) -> bool:
 
 def _put(x, place):
     if not _is_place(place):
-        raise ValueError(f"device_put only accepts None, a Device, a Sharding or a tree of these values as `device`; got "
-                         f"{place!r} of type {type(place).__name__}.")
+        raise ValueError(f"device_put only accepts None, a Device, a Sharding or a tree of these values as `device`; "
+                         f"got {place!r} of type {type(place).__name__}.")
     try:
         x = as_array(x)
     except TypeError as e:

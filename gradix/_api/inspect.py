@@ -4,20 +4,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._api.arguments import as_numbers, check_callable, debug_info, name_of, place_of, signature
 from gradix._api.structs import aval_of, struct_of
 from gradix._base.tree import flatten, keystr, tree_flatten_with_path
-from gradix._core import pretty as _pretty      # installs what prints jaxprs
-from gradix._core.array import ArrayImpl, as_array
-from gradix._core.array import typeof as _typeof
+from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
-from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr
-from gradix._transforms.staging import stage
+from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage
 
 
 class _Traced:
@@ -57,8 +55,8 @@ def _leaf_aval(fun, x, index, args, kwargs):
         return aval_of(x)
     except (TypeError, OverflowError) as e:
         names = debug_info(fun, args, kwargs).arg_names
-        raise TypeError(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is of "
-                        f"type {type(x)}. {e} A value the function only branches on goes in static_argnums.") from None
+        raise TypeError(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
+                        f"of type {type(x)}. {e} What the function only branches on goes in static_argnums.") from None
 
 
 def _result(fun, x, index, result) -> Array:
@@ -67,7 +65,7 @@ def _result(fun, x, index, result) -> Array:
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(result)[0][index][0])
         raise TypeError(f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
-                        f"result{path} it returned {x!r} of type {type(x)}, which is not a valid JAX type. {e}") from None
+                        f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}") from None
 
 
 def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False) -> Callable:
@@ -220,8 +218,8 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
         count = len(args) - sum(moved)
         leaves, tree = flatten(tuple(args[:count]))
         if tree != in_tree:
-            raise TypeError(f"the function converted by closure_convert takes arguments of structure {in_tree} followed "
-                            f"by {sum(moved)} captured arrays; got {tree}.")
+            raise TypeError(f"the function converted by closure_convert takes arguments of structure {in_tree} "
+                            f"followed by {sum(moved)} captured arrays; got {tree}.")
         given = iter(args[count:])
         consts = [next(given) if m else c for c, m in zip(traced.consts, moved)]
         return traced.out_tree.unflatten(_eval_jaxpr(traced.jaxpr, consts, *map(as_array, leaves)))

@@ -1,7 +1,7 @@
 """Jacobians and Hessians: jacfwd, jacrev, jacobian, hessian on pytrees."""
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import is_staging
-from gradix._ops.basis import instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._ops.arithmetic import add
+from gradix._ops.basis import instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.iota import broadcasted_iota
@@ -230,9 +230,9 @@ def _check_reverse_input(aval, holomorphic: bool, allow_int: bool) -> None:
             raise TypeError(f"jacrev with holomorphic=True requires inputs with complex dtype, but got {aval}. "
                             "Convert them with .astype(complex).")
     elif aval.dtype not in dtypes.COMPLEX and aval.dtype not in dtypes.FLOAT and not allow_int:
-        raise TypeError(f"jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
-                        f"but got {aval}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
-                        "allow_int to True.")
+        raise TypeError("jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+                        f"np.inexact), but got {aval}. If you want to use Boolean- or integer-valued inputs, use vjp "
+                        "or set allow_int to True.")
 
 
 def _check_reverse_output(aval, holomorphic: bool) -> None:
@@ -242,6 +242,6 @@ def _check_reverse_output(aval, holomorphic: bool) -> None:
     elif aval.dtype not in dtypes.FLOAT:
         what = "complex outputs" if aval.dtype in dtypes.COMPLEX else "integer outputs"
         hint = " For holomorphic differentiation, pass holomorphic=True." if aval.dtype in dtypes.COMPLEX else ""
-        raise TypeError(f"jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-                        f"{aval}.{hint} For differentiation of non-holomorphic functions involving {what}, use vjp "
+        raise TypeError("jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
+                        f"got {aval}.{hint} For differentiation of non-holomorphic functions involving {what}, use vjp "
                         "directly.")

@@ -1,7 +1,7 @@
 """Pullbacks as pytrees of their residuals, so that they pass through jit; and `fwd_and_bwd`."""
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from gradix._api.arguments import as_numbers, check_callable
 from gradix._api.autodiff import Pullback, _Spread, vjp

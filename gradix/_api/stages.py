@@ -10,8 +10,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import Tracer
-from gradix._runtime import program as _program
-from gradix._runtime import xla
+from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 
@@ -146,7 +145,7 @@ class Lowered(_Stage):
         """The program as an object of the compiler: an MLIR module."""
         if dialect in (None, "stablehlo"):
             return xla.parse_module(self._module.text)
-        raise ValueError(f"unknown dialect: {dialect}. There is 'stablehlo'; as_text('hlo') gives the text of the other.")
+        raise ValueError(f"unknown dialect: {dialect}. There is 'stablehlo'; as_text('hlo') gives the other's text.")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates before optimisation: 'flops', 'bytes accessed', ..."""
@@ -217,8 +216,8 @@ class Compiled(_Stage):
         for what, was, now in (("args", seen[0], args), ("kwargs", seen[1], kwargs)):
             differences += [f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {why} differ"
                             for path, before, after, why in equality_errors(was, now)]
-        return (f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was called "
-                f"with. There are {len(differences)} mismatches:\n" + "\n".join(differences)
+        return (f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
+                f"called with. There are {len(differences)} mismatches:\n" + "\n".join(differences)
                 + "\nStatic arguments are part of the compiled program: leave them out of the call.")
 
     def _type_mismatch(self, args, kwargs, leaves) -> str:

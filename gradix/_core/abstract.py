@@ -6,7 +6,7 @@ from abc import ABCMeta
 from gradix._core.aval import AbstractToken, ShapedArray
 
 
-class AbstractValue(metaclass=ABCMeta):
+class AbstractValue(metaclass=ABCMeta):                  # noqa: B024
     """The type of a value in a program: `ShapedArray` for arrays."""
 
     __slots__ = ()

@@ -4,8 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, install_printer, jaxprs_in_params
-from gradix._core.layout import brk, cat, group, nest, note, render, wrapped
-from gradix._core.layout import text as txt
+from gradix._core.layout import brk, cat, group, nest, note, render, text as txt, wrapped
 
 _LONG = 10                  # a program of more equations than this is printed apart even if used once
 
@@ -125,7 +124,8 @@ def _jaxpr(jaxpr: Jaxpr, ctx: _Context):
         body += [brk("; ")] if i else []
         body.append(_equation(eqn, ctx))
     outs = [ctx.atom(v) for v in jaxpr.outvars]
-    ends = [txt(o + ",") for o in outs[:-1]] + [txt(outs[-1] + (",)" if len(outs) == 1 else ")"))] if outs else [txt(")")]
+    last = outs[-1] + (",)" if len(outs) == 1 else ")") if outs else ")"
+    ends = [*[txt(o + ",") for o in outs[:-1]], txt(last)]
     tail = [txt("in ("), nest(2, wrapped(ends)), txt(_effects(jaxpr, ctx) + " }")]
     return group(cat([header, nest(4, cat([brk(), *body])), nest(2, cat([brk(), *tail]))]))
 

@@ -1,7 +1,8 @@
 """Primitives made by users and libraries: rules given as functions, in JAX's conventions."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -73,8 +74,8 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         how = {"jvp": "ad.primitive_jvps[{}] = rule, ad.defjvp or ad.deflinear2",
                "transpose": "ad.primitive_transposes[{}] = rule or ad.deflinear2",
                "batch": "batching.primitive_batchers[{}] = rule or batching.defvectorized"}.get(rule, "a method {}")
-        return NotImplementedError(f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. Give "
-                                   f"it one with {how.format(self.name + '_p')}, from gradix.interpreters.")
+        return NotImplementedError(f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. "
+                                   f"Give it one with {how.format(self.name + '_p')}, from gradix.interpreters.")
 
     def effects(self, params) -> frozenset:
         return self._effects

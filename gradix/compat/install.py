@@ -21,7 +21,7 @@ class _JaxModule(ModuleType):
         try:
             value = getattr(sys.modules[_OURS], name)
         except AttributeError:
-            why = f"jax.{name} {_INTERNAL}" if name.startswith("_") else f"gradix, which stands in for it, has no {name!r}"
+            why = f"jax.{name} {_INTERNAL}" if name[:1] == "_" else f"gradix, which stands in for it, has no {name!r}"
             raise AttributeError(f"module 'jax' has no attribute {name!r}: {why}.") from None
         self.__dict__[name] = value
         return value

@@ -10,3 +10,6 @@ from gradix._base.source import (
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     """The place as `file:line (function)`."""
     return str(source_info)
+
+
+__all__ = ["SourceInfo", "current", "current_name_stack", "summarize"]

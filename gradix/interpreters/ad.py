@@ -5,9 +5,7 @@ from gradix._core.array import as_array
 from gradix._core.primitive import Linear as UndefinedPrimal
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, zeros
-from gradix._ops.basis import add_any_p as add_jaxvals_p
-from gradix._transforms.jvp import JVPTrace as JVPTrace
-from gradix._transforms.jvp import JVPTracer as JVPTracer
+from gradix._transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer
 from gradix.interpreters import _rules
 from gradix.interpreters._rules import Zero as Zero
 

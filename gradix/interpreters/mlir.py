@@ -52,8 +52,8 @@ def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inl
 
     def lower(em, out, *values, **params):
         raise NotImplementedError(
-            f"primitive '{prim.name}' has a lowering written with MLIR's Python bindings ({rule!r}), which gradix does not "
-            "run. Register a function of arrays instead: "
+            f"primitive '{prim.name}' has a lowering written with MLIR's Python bindings ({rule!r}), which gradix does "
+            "not run. Register a function of arrays instead: "
             f"mlir.register_lowering({prim.name}_p, mlir.lower_fun(f, multiple_results={prim.multiple_results})).")
 
     prim.expand, prim.lower = None, lower

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from gradix._core.jaxpr import DebugInfo, Jaxpr
 from gradix._transforms import dce as _dce
-from gradix._transforms.staging import StagingTracer as DynamicJaxprTracer
-from gradix._transforms.staging import stage as _stage
+from gradix._transforms.staging import (
+    StagingTracer as DynamicJaxprTracer,  # noqa: F401
+    stage as _stage,
+)
 
 
 def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, list[bool]]:

@@ -1,0 +1,174 @@
+"""make_jaxpr, eval_shape, ShapeDtypeStruct, closure_convert, typeof and names of scopes."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix.core import ShapedArray
+
+
+def test_make_jaxpr_of_values_and_of_types():
+    def f(x, y):
+        return x * y
+    by_value = gradix.make_jaxpr(f)(np.ones(3, np.float32), 2.0)
+    by_type = gradix.make_jaxpr(f)(gradix.ShapeDtypeStruct((3,), "float32"), y=2.0)
+    assert str(by_value) == str(by_type)
+    assert [a.str_short() for a in by_value.out_avals] == ["float32[3]"]
+
+
+def test_make_jaxpr_names():
+    def f(x):
+        return x
+    assert gradix.make_jaxpr(f).__name__ == "make_jaxpr(f)"
+    assert gradix.make_jaxpr(f)(1.0).jaxpr.debug_info.arg_names == ("x",)
+
+
+def test_make_jaxpr_static_arguments():
+    text = str(gradix.make_jaxpr(lambda n, x: x * n, static_argnums=0)(3, 2.0))
+    assert text == "{ lambda ; a:f32[]. let b:f32[] = mul a 3.0:f32[] in (b,) }"
+    assert str(gradix.make_jaxpr(lambda x, xs: x * len(xs), static_argnums=-1)(2.0, [1, 2])).count("2.0") == 1
+    with pytest.raises(ValueError, match="only accepts 1 positional"):
+        gradix.make_jaxpr(lambda x: x, static_argnums=3)
+
+
+def test_make_jaxpr_named_axes():
+    jaxpr = gradix.make_jaxpr(lambda x: gradix.lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
+    assert jaxpr.eqns[0].primitive.name == "psum"
+    with pytest.raises(NameError, match="unbound axis name: i"):
+        gradix.make_jaxpr(lambda x: gradix.lax.psum(x, "i"))(1.0)
+
+
+def test_make_jaxpr_return_shape():
+    closed, shape = gradix.make_jaxpr(lambda x: {"y": x + 1}, return_shape=True)(1)
+    assert shape == {"y": gradix.ShapeDtypeStruct((), "int32", weak_type=True)}
+    assert len(closed.eqns) == 1
+
+
+def test_make_jaxpr_constants():
+    table = np.arange(3, dtype=np.float32)
+    closed = gradix.make_jaxpr(lambda x: x + table)(1.0)
+    np.testing.assert_array_equal(closed.consts[0], table)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: gradix.make_jaxpr(3), "must be callable"),
+    (lambda: gradix.make_jaxpr(lambda x: x)("text"), "argument x .*<class 'str'>"),
+    (lambda: gradix.make_jaxpr(lambda x: {"a": "text"})(1.0), r"result\['a'\]"),
+    (lambda: gradix.eval_shape(lambda x: "text", 1.0), "must return arrays"),
+    (lambda: gradix.eval_shape(3), "expects a function"),
+])
+def test_errors(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_eval_shape():
+    out = gradix.eval_shape(lambda p, x: (p["w"] * x).sum(), {"w": np.ones((2, 3))}, x=np.ones(3, np.int32))
+    assert out == gradix.ShapeDtypeStruct((), "float32")
+    assert gradix.jit(lambda x: [x]).eval_shape(1.0) == [gradix.ShapeDtypeStruct((), "float32", weak_type=True)]
+
+
+def test_eval_shape_computes_nothing():
+    huge = gradix.ShapeDtypeStruct((1 << 20, 1 << 20), "float32")
+    assert gradix.eval_shape(lambda x: jnp.sin(x) + 1, huge).shape == huge.shape
+
+
+class TestShapeDtypeStruct:
+    def test_members(self):
+        s = gradix.ShapeDtypeStruct([2, 3], "float32")
+        assert (s.shape, s.dtype, s.size, s.ndim, len(s)) == ((2, 3), np.dtype("float32"), 6, 2, 2)
+        assert repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
+        assert s.update(shape=(4,)) == gradix.ShapeDtypeStruct((4,), jnp.float32) != s
+        assert hash(s) == hash(gradix.ShapeDtypeStruct((2, 3), np.float32))
+        assert gradix.ShapeDtypeStruct.like(jnp.ones(3)).shape == (3,)
+
+    @pytest.mark.parametrize("call, error", [
+        (lambda: gradix.ShapeDtypeStruct((3,), None), ValueError),
+        (lambda: gradix.ShapeDtypeStruct(3, "float32"), TypeError),
+        (lambda: gradix.ShapeDtypeStruct((), "float32").update(size=3), ValueError),
+        (lambda: len(gradix.ShapeDtypeStruct((), "float32")), TypeError),
+    ])
+    def test_errors(self, call, error):
+        with pytest.raises(error):
+            call()
+
+
+def test_typeof():
+    assert gradix.typeof(1.5) == ShapedArray((), np.dtype("float32"), True)
+    assert gradix.typeof(np.ones(3)).str_short() == "float32[3]"
+    with pytest.raises(TypeError, match="'a' of type <class 'str'>"):
+        gradix.typeof("a")
+
+
+def test_closure_convert():
+    def line(w, b):
+        g, captured = gradix.closure_convert(lambda x: w * x + b + jnp.ones(2), 1.0)
+        assert len(captured) == 2
+        return g(2.0, *captured).sum()
+    assert [float(g) for g in gradix.grad(line, (0, 1))(3.0, 4.0)] == [4.0, 2.0]
+    g, captured = gradix.closure_convert(lambda x: x + 1, 1.0)
+    assert captured == [] and float(g(2.0)) == 3.0
+    with pytest.raises(TypeError, match="structure"):
+        g((2.0, 3.0))
+
+
+def test_named_scope_and_call():
+    from gradix._api.inspect import current_scope
+    seen = []
+
+    @gradix.named_scope("inner")
+    def f(x):
+        seen.append(current_scope())
+        return x
+    with gradix.named_scope("outer"):
+        gradix.named_call(f, name="call")(1.0)
+    assert seen == ["outer/call/inner"] and current_scope() == ""
+    with pytest.raises(TypeError, match="must be a string"):
+        gradix.named_scope(3)
+
+
+def test_ensure_compile_time_eval():
+    @gradix.jit
+    def f(x):
+        with gradix.ensure_compile_time_eval():
+            n = int(jnp.sum(jnp.arange(4)))
+        return x * n
+    assert int(f(1)) == 6
+
+
+def test_eval_jaxpr():
+    closed = gradix.make_jaxpr(lambda x: x + jnp.arange(2.0))(1.0)
+    np.testing.assert_array_equal(gradix.core.eval_jaxpr(closed.jaxpr, closed.consts, 2.0)[0], [2.0, 3.0])
+
+
+def test_clear_caches():
+    f = gradix.jit(lambda x: x + 1)
+    f(1.0)
+    gradix.clear_caches()
+    assert f._cache_size() == 0 and float(f(1.0)) == 2.0
+
+
+class TestForwardAndBackward:
+    def test_residuals_pass_through_jit_and_nothing_is_traced_again(self):
+        count = []
+
+        def f(x, y):
+            count.append(1)
+            return (x * jnp.sin(y)).sum()
+        fwd, bwd = gradix.fwd_and_bwd(f, 0)
+        for i in range(3):
+            value, residuals = fwd(jnp.full(2, float(i)), 3.0)
+            np.testing.assert_allclose(bwd(residuals, 1.0), np.full(2, np.sin(3.0)), rtol=1e-6)
+        assert len(count) == 1 and bwd._cache_size() == 1
+
+    def test_auxiliary_output(self):
+        fwd, bwd = gradix.fwd_and_bwd(lambda x, y: (x * y, y), (0, 1), has_aux=True, jitted=False)
+        value, residuals, aux = fwd(2.0, 3.0)
+        assert (float(value), float(aux)) == (6.0, 3.0)
+        assert [float(g) for g in bwd(residuals, 1.0)] == [3.0, 2.0]
+
+    def test_a_pullback_is_a_tree(self):
+        pull = gradix.jit(lambda x: gradix.vjp(jnp.sin, x)[1])(1.0)
+        assert float(pull(1.0)[0]) == pytest.approx(np.cos(1.0))
+        twice = gradix.tree.map(lambda r: 2 * r, pull)
+        assert float(twice(1.0)[0]) == pytest.approx(2 * np.cos(1.0))

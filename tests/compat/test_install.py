@@ -1,0 +1,113 @@
+"""gradix under the name jax, in fresh processes."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments, text=None):
+    return subprocess.run([sys.executable, "-W", "error", *arguments], input=text, capture_output=True, text=True,
+                          timeout=120, cwd=ROOT)
+
+
+def check(code: str) -> str:
+    done = run("-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_programs_written_for_jax_run():
+    assert check("""
+import gradix
+gradix.install_as_jax()
+gradix.install_as_jax()
+import jax, jax.numpy as jnp, jax.tree_util, jax.random
+from jax import lax, numpy, grad
+from jax.numpy import sin
+from jax.interpreters import ad
+import jax.extend.core as jex
+import jax.version
+assert jax.__version__ == jax.version.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
+assert jnp is gradix.numpy and jax.random is gradix.random and jax.Array is gradix.Array
+assert ad is gradix.interpreters.ad
+assert jnp.__name__ == "gradix.numpy" and jnp.__spec__.name == "gradix.numpy"
+assert "jit" in dir(jax) and jax.config is gradix.config
+print(jax.jit(grad(lambda x: sin(x) ** 2))(0.5))
+""") == "0.841471\n"
+
+
+@pytest.mark.parametrize("name, why", [
+    ("jax._src.core", "internals"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internals"),
+    ("jax.numpy.no_such", "gradix.numpy.no_such"),
+])
+def test_modules_that_are_not_there(name, why):
+    assert why in check(f"""
+import gradix
+gradix.install_as_jax()
+try:
+    import {name}
+except ModuleNotFoundError as e:
+    print(e)
+""")
+
+
+def test_missing_names_say_whose_they_are():
+    assert check("""
+import gradix
+gradix.install_as_jax()
+import jax
+try:
+    jax.no_such
+except AttributeError as e:
+    print(e)
+assert not hasattr(jax, "_src")
+""").startswith("module 'jax' has no attribute 'no_such': gradix")
+
+
+def test_uninstall():
+    check("""
+import sys, gradix
+from gradix import compat
+gradix.install_as_jax()
+import jax.numpy
+assert compat.is_installed()
+compat.uninstall()
+assert not compat.is_installed() and not [n for n in sys.modules if n.split(".")[0] == "jax"]
+compat.uninstall()
+""")
+
+
+def test_refused_beside_jax_itself():
+    done = run("-c", """
+import sys, types
+sys.modules["jax"] = types.ModuleType("jax")
+import gradix
+gradix.install_as_jax()
+""")
+    assert "must run before jax is imported" in done.stderr
+
+
+class TestMain:
+    def test_script(self, tmp_path):
+        (tmp_path / "helper.py").write_text("import jax.numpy as jnp\nvalue = jnp.ones(2)\n")
+        script = tmp_path / "program.py"
+        script.write_text("import sys, jax, helper\nprint(jax.__version__, helper.value, sys.argv[1:], __name__)\n")
+        done = run("-m", "gradix", str(script), "a", "b")
+        assert done.stdout == "0.10.2 [1. 1.] ['a', 'b'] __main__\n", done.stderr
+
+    def test_code_and_module(self):
+        assert run("-m", "gradix", "-c", "import jax; print(jax.__version__)").stdout == "0.10.2\n"
+        assert "usage" in run("-m", "gradix", "-m", "json.tool", "--help").stdout
+
+    def test_exit_status_passes_on(self, tmp_path):
+        script = tmp_path / "program.py"
+        script.write_text("raise SystemExit(7)\n")
+        assert run("-m", "gradix", str(script)).returncode == 7
+
+    @pytest.mark.parametrize("arguments", [(), ("no_such.py",), ("-m",)])
+    def test_usage_errors(self, arguments):
+        done = run("-m", "gradix", *arguments)
+        assert done.returncode == 2 and "usage" in done.stderr
