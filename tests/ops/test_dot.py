@@ -51,7 +51,8 @@ def test_integers_wrap_and_booleans_ask_for_any():
 @pytest.mark.parametrize("lhs, rhs, preferred, result", [
     ("int8", "int8", "int32", "int32"), ("bfloat16", "bfloat16", "float32", "float32"),
     ("float32", "bfloat16", None, "float32"), ("uint8", "int8", None, "int8"),
-    ("float16", "bfloat16", None, "bfloat16"), ("float32", "complex64", None, "complex64"), ("int32", "float32", None, "float32"),
+    ("float16", "bfloat16", None, "bfloat16"),
+    ("float32", "complex64", None, "complex64"), ("int32", "float32", None, "float32"),
     ("float32", "float32", "bfloat16", "bfloat16"), ("bool", "int8", None, "int8")])
 def test_dtype_of_the_result(lhs, rhs, preferred, result):
     dtype = {n: np.dtype(getattr(ml_dtypes, n, n)) for n in (lhs, rhs, preferred, result) if n}

@@ -195,8 +195,8 @@ def windows_by_loops(x, reduce, fill, size, stride, pads, base, dilation):
     return np.array([reduce(padded[i:i + reach:dilation]) for i in starts], x.dtype)
 
 
-WINDOWS = [(2, 1, (0, 0), 1, 1), (3, 2, (1, 2), 1, 1), (2, 3, (-1, 0), 1, 2), (3, 1, (2, 2), 2, 1), (2, 2, (1, 0), 3, 2),
-           (20, 1, (3, 3), 1, 1)]
+WINDOWS = [(2, 1, (0, 0), 1, 1), (3, 2, (1, 2), 1, 1), (2, 3, (-1, 0), 1, 2), (3, 1, (2, 2), 2, 1),
+           (2, 2, (1, 0), 3, 2), (20, 1, (3, 3), 1, 1)]
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -138,7 +138,9 @@ def test_vmap(in_axes):
     (lambda x: lax.sort(x, 1), ValueError, "out of bounds"),
     (lambda x: lax.sort((x, x), num_keys=3), ValueError, "num_keys"),
     (lambda x: lax.sort((x, x), num_keys=0), ValueError, "num_keys"),
-    (lambda x: lax.sort(()), TypeError, "at least one"), (lambda x: lax.sort((x, x[:2])), TypeError, "equal shapes"), (lambda x: lax.top_k(x, 6), ValueError, "no larger"),
+    (lambda x: lax.sort(()), TypeError, "at least one"),
+    (lambda x: lax.sort((x, x[:2])), TypeError, "equal shapes"),
+    (lambda x: lax.top_k(x, 6), ValueError, "no larger"),
     (lambda x: lax.top_k(x, -1), ValueError, "nonnegative"), (lambda x: lax.top_k(x, 1, axis=1), ValueError, "axis 1"),
     (lambda x: lax.top_k(x.astype(complex), 1), ValueError, "complex")])
 def test_errors(call, error, words):
