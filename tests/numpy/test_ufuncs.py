@@ -10,16 +10,22 @@ OTHERS = np.array([1.5, 2.0, -2.0, 0.5, 1.0, 4.0], np.float32)
 INTS = np.array([5, -7, 12, 0, -3, 8], np.int32)
 DIVISORS = np.array([2, 3, -5, 7, -1, 3], np.int32)
 
-UNARY = ("abs fabs negative positive sign exp exp2 expm1 square sin cos tan arctan sinh cosh tanh arcsinh deg2rad rad2deg "
-         "sinc isnan isinf isfinite isposinf isneginf floor ceil trunc rint conj real imag angle logical_not signbit cbrt "
-         "iscomplex isreal").split()
+UNARY = (
+    "abs fabs negative positive sign exp exp2 expm1 square sin cos tan arctan sinh cosh tanh arcsinh deg2rad "
+    "rad2deg sinc isnan isinf isfinite isposinf isneginf floor ceil trunc rint conj real imag angle logical_not "
+    "signbit cbrt iscomplex isreal"
+).split()
 POSITIVE = "log log2 log10 log1p sqrt reciprocal".split()
 WITHIN_ONE = "arcsin arccos arctanh".split()
-BINARY = ("add subtract multiply true_divide divide floor_divide remainder mod fmod arctan2 hypot logaddexp logaddexp2 maximum "
-          "minimum fmax fmin copysign heaviside equal not_equal less less_equal greater greater_equal logical_and "
-          "logical_or logical_xor").split()
-INTEGER = ("add subtract multiply floor_divide remainder mod fmod maximum minimum bitwise_and bitwise_or bitwise_xor gcd "
-           "lcm equal less").split()
+BINARY = (
+    "add subtract multiply true_divide divide floor_divide remainder mod fmod arctan2 hypot logaddexp logaddexp2 "
+    "maximum minimum fmax fmin copysign heaviside equal not_equal less less_equal greater greater_equal "
+    "logical_and logical_or logical_xor"
+).split()
+INTEGER = (
+    "add subtract multiply floor_divide remainder mod fmod maximum minimum bitwise_and bitwise_or bitwise_xor gcd "
+    "lcm equal less"
+).split()
 
 
 def check(name, *args, rtol=2e-6):
