@@ -7,15 +7,44 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.arguments import as_numbers, check_callable, debug_info, name_of, place_of, signature
+from gradix._api.arguments import (
+    argument_names,
+    as_numbers,
+    check_callable,
+    leaf_names,
+    name_of,
+    place_of,
+    signature,
+)
 from gradix._api.structs import aval_of, struct_of
 from gradix._base.tree import flatten, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
-from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
 from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage
+
+
+class _Names(DebugInfo):
+    """What a function and the leaves of its arguments are called, worked out when a message needs it."""
+
+    __slots__ = ("function", "tree", "statics")
+    result_paths = ()                          # type: ignore[assignment]
+
+    def __init__(self, function, tree, statics):
+        self.function, self.tree, self.statics = function, tree, frozenset(statics or ())
+
+    name = property(lambda self: name_of(self.function))        # type: ignore[assignment]
+    place = property(lambda self: place_of(self.function))      # type: ignore[assignment]
+
+    @property
+    def arg_names(self) -> tuple[str, ...]:                     # type: ignore[override]
+        args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
+        every = argument_names(self.function, len(args) + len(self.statics))
+        given = [n for i, n in enumerate(every) if i not in self.statics]
+        pairs = [*zip(given, args), *sorted(kwargs.items())]
+        return tuple([n for name, value in pairs for n in leaf_names(name, value)])
 
 
 class _Traced:
@@ -30,7 +59,7 @@ class _Traced:
 def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Traced:
     """Trace `fun`; `statics` are values of positional arguments by number, left out of `args`."""
     leaves, tree = flatten((args, kwargs))
-    avals = [_leaf_aval(fun, x, i, args, kwargs) for i, x in enumerate(leaves)]
+    avals = [_leaf_aval(fun, x, i, args, kwargs, statics) for i, x in enumerate(leaves)]
     out: dict[str, Any] = {}
 
     def flat(*tracers):
@@ -39,7 +68,7 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
         outs, out["tree"] = flatten(result)
         return [x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)]
 
-    jaxpr, consts = stage(flat, avals, debug_info(fun, args, kwargs))
+    jaxpr, consts = stage(flat, avals, _Names(fun, tree, statics))
     return _Traced(jaxpr, consts, out["tree"])
 
 
@@ -48,13 +77,13 @@ def _merged(dynamic, statics: dict) -> list:
     return [statics[i] if i in statics else next(rest) for i in range(len(dynamic) + len(statics))]
 
 
-def _leaf_aval(fun, x, index, args, kwargs):
+def _leaf_aval(fun, x, index, args, kwargs, statics):
     if type(x) is ArrayImpl:
         return x.aval
     try:
         return aval_of(x)
     except (TypeError, OverflowError) as e:
-        names = debug_info(fun, args, kwargs).arg_names
+        names = _Names(fun, flatten((args, kwargs))[1], statics).arg_names
         raise TypeError(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
                         f"of type {type(x)}. {e} What the function only branches on goes in static_argnums.") from None
 
@@ -139,12 +168,13 @@ def _bound_axes(env):
 
 def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
     """Results nobody reads as `DropVar`."""
-    used = {v for v in jaxpr.outvars if type(v) is not Literal}
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    used.update([v for v in jaxpr.outvars if type(v) is not Literal])
     for eqn in jaxpr.eqns:
-        used.update([v for v in eqn.invars if type(v) is not Literal])
-    for eqn in jaxpr.eqns:
-        if not used.issuperset(eqn.outvars):
-            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        for v in eqn.outvars:
+            if v not in used:
+                eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+                break
     return jaxpr
 
 

@@ -172,3 +172,10 @@ class TestForwardAndBackward:
         assert float(pull(1.0)[0]) == pytest.approx(np.cos(1.0))
         twice = gradix.tree.map(lambda r: 2 * r, pull)
         assert float(twice(1.0)[0]) == pytest.approx(2 * np.cos(1.0))
+
+
+def test_names_of_arguments_after_static_ones():
+    jaxpr = gradix.make_jaxpr(lambda n, x, *, key: x["a"] * key, static_argnums=0)(3, {"a": 1.0}, key=2.0).jaxpr
+    assert jaxpr.debug_info.arg_names == ("x['a']", "key")
+    with pytest.raises(TypeError, match=r"argument x\['a'\] of"):
+        gradix.make_jaxpr(lambda n, x: x, static_argnums=0)(3, {"a": "text"})
