@@ -154,7 +154,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """An array of the shape and dtype of `a` in which every element is `fill_value`.
 
     Args:
@@ -163,6 +163,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
         dtype: another dtype.
         shape: another shape.
         device: the device, or sharding, to put it on.
+        out_sharding: the sharding of the result.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -172,8 +173,9 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = as_operand("full_like", a)
     if isinstance(fill_value, (int, float, complex)) or not np.ndim(fill_value):
-        return _like("full_like", a, fill_value, dtype, shape, device, None)
-    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device=device)
+        return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device=device,
+                out_sharding=out_sharding)
 
 
 def _like(name, a, value, dtype, shape, device, out_sharding):

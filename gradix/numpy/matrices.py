@@ -41,7 +41,8 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
     """
     dtype = dtypes.requested_dtype(dtype, "eye", stacklevel=3)
     shape = _matrix_shape("eye", N, M)
-    out = convert(lax.eq(_row_numbers(shape, k), lax.broadcasted_iota(_INT32, shape, 1)), dtype)
+    rows, columns = lax.broadcasted_iota(_INT32, shape, 0), lax.broadcasted_iota(_INT32, shape, 1)
+    out = convert(lax.eq(lax.add(rows, _offset(k)), columns), dtype)
     return out if device is None else place(out, device, None)
 
 
@@ -57,8 +58,11 @@ def _matrix_shape(name: str, rows, columns) -> tuple:
 
 def _row_numbers(shape: tuple, k):
     """Each element's row, moved by `k`."""
-    k = number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
-    return lax.add(lax.broadcasted_iota(_INT32, shape, 0), k)
+    return lax.add(lax.broadcasted_iota(_INT32, shape, 0), _offset(k))
+
+
+def _offset(k):
+    return number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
 
 
 def identity(n, dtype=None):

@@ -14,7 +14,7 @@ generic, number, inexact, integer = np.generic, np.number, np.inexact, np.intege
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating
 character, flexible, object_ = np.character, np.flexible, np.object_
-finfo, iinfo, issubdtype = dtypes.finfo, dtypes.iinfo, dtypes.issubdtype
+finfo, iinfo = dtypes.finfo, dtypes.iinfo
 ComplexWarning = np.exceptions.ComplexWarning
 
 
@@ -78,6 +78,17 @@ def promote_types(a, b) -> np.dtype:
         dtype('float16')
     """
     return dtypes.promote_types(a, b)
+
+
+def issubdtype(arg1, arg2) -> bool:
+    """Whether a dtype is another, or lies under it in the hierarchy of abstract types.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.issubdtype("bfloat16", jnp.floating)
+        True
+    """
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def result_type(*args) -> np.dtype:

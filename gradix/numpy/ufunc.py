@@ -10,8 +10,6 @@ from gradix._core import dtypes
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
 
-_ABSENT = object()
-
 
 class ufunc:
     """An elementwise function of `nin` arrays, with the reductions that follow from it.
@@ -41,31 +39,26 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__module__ = "gradix.numpy"
-        self.__wrapped__ = func
+        self._function = func
         self.nin, self.nout, self.identity = as_int(nin), as_int(nout), identity
         self.nargs = nargs or self.nin
         self._call = call or func
         self._rules = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
-    def __call__(self, x, y=_ABSENT, /, *more, out=None, where=None):
+    def __call__(self, *args, out=None, where=None):
+        if len(args) == self.nin and out is None and where is None:
+            return self._call(*args)
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
             raise NotImplementedError(f"{name} argument of {self!r} is not supported, got {name}={value!r}. "
                                       f"Use jnp.where(mask, jnp.{self.__name__}(...), other).")
-        if y is _ABSENT:
-            return self._call(x) if self.nin == 1 else self._wrong_number(1)
-        if self.nin == 2 and not more:
-            return self._call(x, y)
-        return self._call(x, y, *more) if self.nin == 2 + len(more) else self._wrong_number(2 + len(more))
-
-    def _wrong_number(self, n: int):
-        raise TypeError(f"jnp.{self.__name__} takes {self.nin} positional arguments, got {n}.")
+        raise TypeError(f"jnp.{self.__name__} takes {self.nin} positional arguments, got {len(args)}.")
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __reduce__(self):
-        return self.__name__ if self.__wrapped__.__module__.startswith("gradix.numpy") else object.__reduce__(self)
+        return self.__name__ if self._function.__module__.startswith("gradix.numpy") else object.__reduce__(self)
 
     def __eq__(self, other) -> bool:
         return self is other or (isinstance(other, ufunc) and self._key() == other._key())
@@ -74,7 +67,7 @@ class ufunc:
         return hash(self._key())
 
     def _key(self) -> tuple:
-        return self.__wrapped__, self.__name__, self.nin, self.nout, self.nargs
+        return self._function, self.__name__, self.nin, self.nout, self.nargs
 
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
