@@ -11,15 +11,14 @@ from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
 from gradix._base.tree import flatten
 from gradix._control.cond import INDEX, bind_cond, cond_p
-from gradix._control.programs import retyped
 from gradix._control.sharing import interned
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ne
-from gradix._ops.convert import convert_element_type, convert_element_type_p
+from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.operands import scalar_like
 
 _options = _config.state
@@ -160,8 +159,14 @@ def _branch(index, functions, operands, what: str, names, order):
                    [staged[k][0].out_avals for k in order])
     branches, consts = _joined([staged[k] for k in order])
     by_place = dict(zip(order, branches))
-    outs = bind_cond(index, [by_place[k] for k in range(len(functions))], [*consts, *leaves])
-    return flats[0].out_tree.unflatten(outs)
+    ordered = [by_place[k] for k in range(len(functions))]
+    outs = bind_cond(index, ordered, [*consts, *leaves])
+    return flats[0].out_tree.unflatten([_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals)])
+
+
+def _as_weak(x, aval):
+    """A result as weakly typed as the first branch gives it, whichever ran."""
+    return x if x.aval.weak_type == aval.weak_type else convert(x, aval.dtype, aval.weak_type)
 
 
 def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
@@ -169,30 +174,13 @@ def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
     union: dict = {}
     for _, consts in staged:
         union.update((id(c), c) for c in consts if id(c) not in union)
-    strong = [not all(v.aval.weak_type for v in column) for column in zip(*[jaxpr.outvars for jaxpr, _ in staged])]
     branches = []
     for jaxpr, consts in staged:
         own = {id(c): v for c, v in zip(consts, jaxpr.constvars)}
         invars = [own.get(i) or Var(c.aval) for i, c in union.items()]
-        eqns, outvars = _strengthened(jaxpr, strong)
-        whole = Jaxpr([], [*invars, *jaxpr.invars], outvars, eqns, jaxpr.effects, jaxpr.debug_info)
+        whole = Jaxpr([], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         branches.append(interned(ClosedJaxpr(whole, ())))
     return branches, list(union.values())
-
-
-def _strengthened(jaxpr: Jaxpr, strong) -> tuple[list, list]:
-    """Equations and results with the results marked no longer weakly typed: another branch's are not."""
-    eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
-    for i, (v, s) in enumerate(zip(jaxpr.outvars, strong)):
-        if s and v.aval.weak_type:
-            aval = v.aval.strip_weak_type()
-            if type(v) is Literal:
-                outvars[i] = Literal(retyped(v.val, aval), aval)
-            else:
-                outvars[i] = Var(aval)
-                params = {"new_dtype": aval.dtype, "weak_type": False}
-                eqns.append(JaxprEqn(convert_element_type_p, [v], [outvars[i]], params))
-    return eqns, outvars
 
 
 __all__ = ["cond", "cond_p", "switch"]

@@ -80,19 +80,19 @@ def promoted(values, avals, outs) -> list | None:
     for i, (x, a, o) in enumerate(zip(values, avals, outs)):
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             try:
-                dtype, weak = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
+                dtype, _ = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
             except (ValueError, TypeError):
                 continue
             if dtype != a.dtype:
-                out[i], changed = _converted(x, dtype, weak), True
+                out[i], changed = _converted(x, dtype), True
     return out if changed else None
 
 
-def _converted(x, dtype, weak):
+def _converted(x, dtype):
     if type(x) is ArrayImpl:
         with outside():
-            return convert(x, dtype, weak)
-    return convert(x, dtype, weak)
+            return convert(x, dtype)
+    return convert(x, dtype)
 
 
 def described(function) -> str:

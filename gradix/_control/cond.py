@@ -29,9 +29,7 @@ class Cond(Primitive):
     named = True
 
     def abstract(self, index, *avals, branches):
-        first = branches[0].out_avals
-        return [a if not a.weak_type or all(b.out_avals[i].weak_type for b in branches) else a.strip_weak_type()
-                for i, a in enumerate(first)]
+        return branches[0].out_avals
 
     def effects(self, params):
         return join_effects([b.jaxpr for b in params["branches"]])
