@@ -35,6 +35,7 @@ from gradix._ops.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod, cumprod_p, cumsum, cumsum_p,
     recurrence_p,
 )
+from gradix._ops.dot import _bind_dot as _dot_general
 from gradix._ops.dot import batch_matmul, dot, dot_general, dot_general_p, DotDimensionNumbers
 from gradix._ops.dynamic_slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_index_in_dim,

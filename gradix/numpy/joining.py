@@ -344,8 +344,8 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         return _repeat_known(x, counts, axis, total_repeat_length)
     if total_repeat_length is None:
         raise ConcretizationTypeError(
-            repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a static value "
-                     "for `repeats`, or pass `total_repeat_length`.")
+            repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a "
+                     "static value for `repeats`, or pass `total_repeat_length`.")
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 
 

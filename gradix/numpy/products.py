@@ -26,9 +26,9 @@ def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type
         return lax.dot_general(x, y, numbers, precision, preferred_element_type)
     a, b = x.aval, y.aval
     if a.dtype == b.dtype and a.weak_type == b.weak_type:
-        return lax.dot_general(x, y, numbers, precision, a.dtype)
+        return lax._dot_general(x, y, numbers, precision, a.dtype)
     dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
-    return convert(lax.dot_general(x, y, numbers, precision, dtype), dtype, weak)
+    return convert(lax._dot_general(x, y, numbers, precision, dtype), dtype, weak)
 
 
 # -- matrices ------------------------------------------------------------------------------------------------------
