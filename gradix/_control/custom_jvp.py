@@ -88,8 +88,8 @@ def top_trace(args):
     """The trace that will interpret an operation on these values; None when they are concrete."""
     top = state.stage
     for a in args:
-        if isinstance(a, Tracer) and (top is None or a.trace.level > top.level):
-            top = a.trace
+        if isinstance(a, Tracer) and (top is None or a._trace.level > top.level):
+            top = a._trace
     return top
 
 

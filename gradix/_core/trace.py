@@ -13,19 +13,19 @@ LEAKED = 1 << 40            # the level of a finished trace: always in charge, s
 class Tracer(Array):
     """Stands for an array while a transformation runs the user's function."""
 
-    __slots__ = ("trace", "aval")
-    trace: Trace
+    __slots__ = ("_trace", "aval")      # with underscores: arrays have methods trace and var
+    _trace: Trace
     aval: Any
 
     def __init__(self, trace, aval):
-        self.trace, self.aval = trace, aval
+        self._trace, self.aval = trace, aval
 
     def _origin(self) -> str:
         """Where this value comes from, for error messages."""
-        return self.trace.describe(self)
+        return self._trace.describe(self)
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.str_short()}>with<{type(self.trace).__name__}>"
+        return f"Traced<{self.aval.str_short()}>with<{type(self._trace).__name__}>"
 
     def __array__(self, dtype=None, copy=None):
         raise errors.TracerArrayConversionError(self)
@@ -90,15 +90,20 @@ class Trace:
 
     def finish(self) -> None:
         """From here on every use of a tracer of this trace is a leak, and raises."""
-        self.level = LEAKED
+        self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
 
 class FinishedTrace(Trace):
-    """What a trace becomes when its function has returned."""
+    """What a trace becomes when its function has returned or raised."""
+
+    was: type[Trace]
+
+    def describe(self, tracer) -> str:
+        return self.was.describe(self, tracer)
 
     def process(self, prim, args, params):
-        leaked = next(a for a in args if isinstance(a, Tracer) and a.trace is self)
+        leaked = next(a for a in args if isinstance(a, Tracer) and a._trace is self)
         raise errors.UnexpectedTracerError(leaked, f"it is used by '{prim.name}'")
 
 
@@ -124,7 +129,7 @@ def bind(prim, args, params):
     level = -1 if top is None else top.level
     for a in args:
         if isinstance(a, Tracer):
-            t = a.trace
+            t = a._trace
             if t.level > level:
                 top, level = t, t.level
     if prim.named:
@@ -138,7 +143,10 @@ def bind(prim, args, params):
 
 
 class new_level:
-    """Enter one level of tracing; `stage` makes the trace take every operation, `axis` binds a named axis to it."""
+    """One level of tracing, at the end of which the trace is finished.
+
+    `stage` makes the trace take every operation, `axis` binds a named axis to it.
+    """
 
     __slots__ = ("trace", "stage", "axis", "saved")
 
@@ -158,7 +166,7 @@ class new_level:
 
     def __exit__(self, *exc):
         state.depth, state.stage, state.axes = self.saved
-        return None
+        self.trace.finish()
 
 
 class outside:

@@ -42,7 +42,7 @@ class BatchTracer(Tracer):
     __slots__ = ("val", "axis")
 
     def __init__(self, trace, val, axis):
-        self.trace, self.val, self.axis = trace, val, axis
+        self._trace, self.val, self.axis = trace, val, axis
         key = val.aval, axis
         self.aval = _examples.get(key) or example_aval(key)
 
@@ -60,7 +60,7 @@ class BatchTrace(Trace):
     def process(self, prim, args, params):
         vals, axes = [], []
         for a in args:
-            if type(a) is BatchTracer and a.trace is self:
+            if type(a) is BatchTracer and a._trace is self:
                 vals.append(a.val)
                 axes.append(a.axis)
             else:
@@ -73,7 +73,7 @@ class BatchTrace(Trace):
 
     def split(self, x):
         """The value and mapped axis of `x`; the axis is None when it is unmapped."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x._trace is self:
             return x.val, x.axis
         return x, None
 
@@ -84,7 +84,6 @@ def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
     with new_level(trace, axis=axis.name):
         pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
                                                     for x, a in zip(args, in_axes)])]
-    trace.finish()
     return [v for v, _ in pairs], [a for _, a in pairs]
 
 

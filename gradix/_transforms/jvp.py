@@ -13,7 +13,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace, primal, tangent):
-        self.trace, self.primal, self.tangent, self.aval = trace, primal, tangent, primal.aval
+        self._trace, self.primal, self.tangent, self.aval = trace, primal, tangent, primal.aval
 
     def _origin(self) -> str:
         return self.primal._origin() if isinstance(self.primal, Tracer) else ""
@@ -27,7 +27,7 @@ class JVPTrace(Trace):
     def process(self, prim, args, params):
         primals, tangents = [], []
         for a in args:
-            if type(a) is JVPTracer and a.trace is self:
+            if type(a) is JVPTracer and a._trace is self:
                 primals.append(a.primal)
                 tangents.append(a.tangent)
             else:
@@ -43,7 +43,7 @@ class JVPTrace(Trace):
 
     def split(self, x):
         """The primal and tangent of a value; its tangent is None when zero."""
-        if type(x) is JVPTracer and x.trace is self:
+        if type(x) is JVPTracer and x._trace is self:
             return x.primal, x.tangent
         return x, None
 
@@ -61,7 +61,6 @@ def jvp(function, primals, tangents, trace: JVPTrace | None = None) -> tuple[lis
     with new_level(trace):
         args = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents)]
         pairs = [trace.split(o) for o in function(*args)]
-    trace.finish()
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

@@ -16,7 +16,7 @@ class TapeTracer(Tracer):
     __slots__ = ("index",)
 
     def __init__(self, trace, aval, index):
-        self.trace, self.aval, self.index = trace, aval, index
+        self._trace, self.aval, self.index = trace, aval, index
 
 
 class TapeEqn:
@@ -121,7 +121,7 @@ class Tape(Trace):
         args, inputs = list(args), []
         avals = [a.aval for a in args]
         for i, a in enumerate(args):
-            if type(a) is TapeTracer and a.trace is self:
+            if type(a) is TapeTracer and a._trace is self:
                 inputs.append((i, a.index))
                 args[i] = _marker(a.aval)
         out = prim.abstract(*avals, **params)
@@ -139,7 +139,7 @@ class Tape(Trace):
         if prim.inline_when_linear:
             return eval_closed(params["call_jaxpr"], *args)
         closed = params["jaxpr"]
-        linear = tuple([type(a) is TapeTracer and a.trace is self for a in args])
+        linear = tuple([type(a) is TapeTracer and a._trace is self for a in args])
         known = _known_outputs(closed, linear)
         if not any(known):
             return None
@@ -155,7 +155,7 @@ class Tape(Trace):
 
     def program(self, outs, out_avals) -> LinearProgram:
         """What was recorded, giving `outs`; a value that is not on the tape is no linear result, hence zero."""
-        indices = [o.index if type(o) is TapeTracer and o.trace is self else None for o in outs]
+        indices = [o.index if type(o) is TapeTracer and o._trace is self else None for o in outs]
         return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
 
 
@@ -181,8 +181,6 @@ def linearize(function, primals, active) -> tuple[list, LinearProgram]:
         pairs = [trace.split(o) for o in function(*args)]
         ys = [p for p, _ in pairs]
         program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
-    trace.finish()
-    tape.finish()
     return ys, program
 
 
@@ -192,7 +190,6 @@ def linear_program(function, avals) -> LinearProgram:
     with new_level(tape):
         outs = function(*[tape.new_input(a) for a in avals])
         program = tape.program(outs, [o.aval for o in outs])
-    tape.finish()
     return program
 
 

@@ -13,10 +13,10 @@ from gradix._core.trace import Trace, Tracer, bind, new_level
 class StagingTracer(Tracer):
     """Stands for a value of the program being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("_var",)
 
     def __init__(self, trace, var):
-        self.trace, self.var, self.aval = trace, var, var.aval
+        self._trace, self._var, self.aval = trace, var, var.aval
 
 
 class StagingTrace(Trace):
@@ -34,8 +34,8 @@ class StagingTrace(Trace):
         return StagingTracer(self, var)
 
     def operand(self, a):
-        if type(a) is StagingTracer and a.trace is self:
-            return a.var
+        if type(a) is StagingTracer and a._trace is self:
+            return a._var
         if not isinstance(a, Array):
             a = as_array(a)
         aval = a.aval
@@ -47,7 +47,7 @@ class StagingTrace(Trace):
         return found[0]
 
     def process(self, prim, args, params):
-        invars = [a.var if type(a) is StagingTracer and a.trace is self else self.operand(a) for a in args]
+        invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         effects = prim.effects(params) if prim.effectful else no_effects
         if prim.multiple_results:
@@ -70,7 +70,7 @@ class StagingTrace(Trace):
         names = self.debug.arg_names
         if not self.debug.name:
             return ""
-        needed = _depends_on(tracer.var, self.eqns)
+        needed = _depends_on(tracer._var, self.eqns)
         used = [names[i] for i, v in enumerate(self.invars) if v in needed and i < len(names)]
         where = f"while tracing the function {self.debug.name}" + (f" at {self.debug.place}" if self.debug.place else "")
         if not used:
@@ -100,7 +100,6 @@ def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
     with new_level(trace, stage=True):
         outs = function(*[trace.new_arg(a) for a in avals])
         jaxpr, consts = trace.close(outs)
-    trace.finish()
     return jaxpr, consts
 
 
