@@ -1,11 +1,13 @@
 """Printing jaxprs: names a, b, ..., z, ba, shared programs as `let f = ... in`, lines broken at 80 columns."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, install_printer, jaxprs_in_params
 from gradix._core.layout import brk, cat, group, nest, note, render, text as txt, wrapped
 
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 _LONG = 10                  # a program of more equations than this is printed apart even if used once
 
 
@@ -194,7 +196,8 @@ def _param(value, ctx: _Context):
             parts += [brk()] if i else []
             parts.append(_param(v, ctx))
         return group(cat([txt("("), nest(2, cat(parts)), brk(""), txt(")")]))
-    return txt(str(value))
+    text = str(value)
+    return txt(_ADDRESS.sub("0xXXXXXXXXXXXX", text) if " at 0x" in text else text)
 
 
 install_printer(pretty)
