@@ -259,7 +259,8 @@ ELSEWHERE = {
     "random bits; tests/ops/test_random_bits.py": {"threefry2x32", "random_bits", "random_seed", "random_wrap", "random_unwrap",
                                                    "random_split", "random_fold_in"},
     "makes an array of nothing": {"empty"},
-    "the linear part of the running reductions": {"linear_recurrence"},
+    "the linear parts of running reductions and of pooling, met in their derivatives": {
+        "linear_recurrence", "select_and_gather_add", "select_and_scatter_add"},
 }
 
 
