@@ -13,7 +13,8 @@ from gradix._core.key_use import Use, consume, mark, reused
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CONSUMERS = frozenset(("random_bits", "random_split"))
-_MOVERS = frozenset(("slice", "squeeze", "reshape", "rev", "transpose", "broadcast_in_dim", "concatenate", "stack", "unstack",
+_MOVERS = frozenset(("slice", "squeeze", "reshape", "rev", "transpose", "broadcast_in_dim", "concatenate", "stack",
+                     "unstack",
                      "split", "tile", "copy", "copy_p", "optimization_barrier"))
 
 
@@ -170,17 +171,20 @@ class _Walk:
         """Two turns stand for all: they show a constant key used in each, and a carried key used and handed on."""
         closed, length, nc, nk = (eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry"))
         consts, carry, xs = ins[:nc], ins[nc:nc + nk], ins[nc + nk:]
-        body = closed.jaxpr
+        body, before = closed.jaxpr, set(self.uses)
         for turn in range(min(length, 2)):
             rows = [None if x is None else x[turn] for x in xs]
-            before = set(self.uses)
             carry = self.program(body, [*consts, *carry, *rows])[:nk]
-            for x, row in zip(xs, rows):                         # what one turn does to its row, each does
-                for p in [] if row is None else [p for p, n in enumerate(row.ravel().tolist())
-                                                 if n in self.uses and n not in before]:
-                    use = self.uses[row.ravel()[p]]
-                    self.uses.update((n, use) for n in x[2:].reshape(-1, row.size)[:, p].tolist() if turn)
+        for x in xs:
+            if x is not None and length > 2:
+                self._repeat(x.reshape(length, -1), before)
         return [*carry, *[self.fresh(v.aval) for v in eqn.outvars[nk:]]]
+
+    def _repeat(self, rows, before) -> None:
+        """What the first turns did to their rows, the others do to theirs."""
+        for column, number in zip(rows[2:].T, rows[1].tolist()):
+            if number in self.uses and number not in before:
+                self.uses.update(dict.fromkeys(column.tolist(), self.uses[number]))
 
     def while_loop(self, eqn, ins) -> list:
         p = eqn.params

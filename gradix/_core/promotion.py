@@ -13,7 +13,6 @@ import numpy as np
 from gradix._core.scalar_types import (
     BOOL,
     COMPLEX,
-    ExtendedDType,
     FLOAT,
     INTEGER,
     NARROW_FLOAT,
@@ -70,9 +69,6 @@ def _join(nodes: frozenset, mode: int) -> Any:
     uppers = _uppers(mode)
     bad = [n for n in nodes if n not in uppers]
     if bad:
-        if isinstance(bad[0], ExtendedDType):
-            raise TypeError(f"an operation on numbers does not accept dtypes {dtype_name(bad[0])}, "
-                            f"{_names(nodes - {bad[0]})}: random keys are no numbers. Draw some from them with gradix.random.")
         raise ValueError(f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion, and it met "
                          f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart.")
     common = frozenset.intersection(*(uppers[n] for n in nodes))

@@ -15,7 +15,6 @@ from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _
 from gradix.numpy.promotion import as_operand, inexact_operand
 from gradix.numpy.selection import clip, where
 
-
 # -- rectifiers ----------------------------------------------------------------------------------------------------
 
 # The derivative at a corner is that of the flat side, where max and min would give half.
@@ -314,9 +313,10 @@ def gelu(x, approximate: bool = True):
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
         >>> nn.gelu(jnp.array([0.0, 1.0]), approximate=False)
-        Array([0.        , 0.84134471], dtype=float32)
+        Array([0.       , 0.8413447], dtype=float32)
     """
     x = inexact_operand("gelu", x)
+    x = lax.convert_element_type(x, x.aval.dtype)
     if approximate:
         return x * (0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3)))))
     return (0.5 * x) * lax.erfc(-x * math.sqrt(0.5))
@@ -362,7 +362,7 @@ def log1mexp(x):
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
         >>> nn.log1mexp(jnp.array([1.0]))
-        Array([-0.45867515], dtype=float32)
+        Array([-0.4586751], dtype=float32)
     """
     return _log1mexp(inexact_operand("log1mexp", x))
 

@@ -13,7 +13,8 @@ from gradix.numpy.selection import where
 _F32 = np.dtype("float32")
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: float | None = None, is_causal: bool = False,
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: float | None = None,
+                          is_causal: bool = False,
                           query_seq_lengths=None, key_value_seq_lengths=None,
                           local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
                           return_residual: bool = False):
@@ -23,7 +24,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
 
     Args:
         query: of shape (B, T, N, H), or (T, N, H).
-        key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys serves N / K of queries.
+        key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys serves N / K of
+            queries.
         bias: numbers added to the products, of shape (B, N, T, S) or axes of size 1 there.
         mask: booleans of such a shape; False keeps a query from a key.
         scale: 1 / √H by default.
@@ -53,7 +55,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
     _check_shapes(q.aval, k.aval, v.aval)
     batch, t, n, _ = q.aval.shape
     s = k.aval.shape[1]
-    bias, mask = [None if x is None else _four_axes(name, x, (batch, n, t, s)) for name, x in (("bias", bias), ("mask", mask))]
+    full = batch, n, t, s
+    bias, mask = [None if x is None else _four_axes(name, x, full) for name, x in (("bias", bias), ("mask", mask))]
     allowed = _allowed(mask, t, s, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths)
     scores = _scores(q, k, 1 / math.sqrt(q.aval.shape[-1]) if scale is None else scale)
     if bias is not None:
@@ -74,7 +77,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
 def _check_shapes(q, k, v) -> None:
     ok = q.ndim == k.ndim == v.ndim == 4 and k.shape == v.shape and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
     if not ok or q.shape[2] % k.shape[2]:
-        raise ValueError("dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a multiple of K; "
+        raise ValueError("dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a "
+                         "multiple of K; "
                          f"got query {q.shape}, key {k.shape}, value {v.shape}.")
     if not q.dtype == k.dtype == v.dtype:
         raise ValueError(f"query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}.")
@@ -111,7 +115,7 @@ def _scores(q, k, scale):
     (b, t, n, h), (_, s, heads, _) = q.aval.shape, k.aval.shape
     q = lax.reshape(q, (b, t, heads, n // heads, h))
     wide = _F32 if q.aval.dtype.itemsize < 4 else q.aval.dtype
-    products = lax.dot_general(q, k, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide)   # (B, K, T, N/K, S)
+    products = lax.dot_general(q, k, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide)  # (B, K, T, N/K, S)
     return lax.reshape(lax.transpose(products, (0, 1, 3, 2, 4)), (b, n, t, s)) * scale
 
 
@@ -119,5 +123,5 @@ def _weighted_values(weights, v, like):
     """Weights (B, N, T, S) times values (B, S, K, H), as (B, T, N, H)."""
     (b, n, t, s), heads = weights.aval.shape, v.aval.shape[2]
     weights = lax.reshape(lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s))
-    out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))                                # (B, K, N/K, T, H)
+    out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))                              # (B, K, N/K, T, H)
     return lax.reshape(lax.transpose(out, (0, 3, 1, 2, 4)), like.shape)

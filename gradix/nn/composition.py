@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Callable
+from collections.abc import Callable
 
 from gradix._api.jit import jit
 from gradix._core.operators import Array

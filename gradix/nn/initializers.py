@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Protocol, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -128,13 +129,14 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 
 
 def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequence[int] = -2,
-                     out_axis: int | Sequence[int] = -1, batch_axis: int | Sequence[int] = (), dtype=None) -> Initializer:
+                     out_axis: int | Sequence[int] = -1, batch_axis: int | Sequence[int] = (),
+                     dtype=None) -> Initializer:
     """An initializer of variance `scale / n`, where n measures the layer.
 
     Args:
         scale: a positive number.
-        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input, "fan_avg", their mean, or
-            "fan_geo_avg", their geometric mean.
+        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input, "fan_avg", their mean,
+            or "fan_geo_avg", their geometric mean.
         distribution: "normal", "truncated_normal" or "uniform".
         in_axis, out_axis: the axes of inputs and outputs; the other axes are those of a receptive field.
         batch_axis: axes of independent parameters.
@@ -169,14 +171,16 @@ def _scaled(distribution: str, key, variance, shape, dtype):
         deviation = lax.sqrt(variance) / _number(_CUT_COMPLEX if is_complex else _CUT_REAL, dtype)
         drawn = _cut_normal(key, 2, shape, dtype) if is_complex else random.truncated_normal(key, -2, 2, shape, dtype)
         return drawn * deviation
-    raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}. Distributions are 'normal', "
+    raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}. Distributions are "
+                     "'normal', "
                      "'truncated_normal' and 'uniform'.")
 
 
 def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
     """How many inputs reach an output, and how many outputs an input."""
     if len(shape) <= 1:
-        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default "
+        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with "
+                         "default "
                          f"in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly.")
     inputs, outputs, batch = [_sizes(shape, axis) for axis in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / inputs / outputs / batch

@@ -36,7 +36,7 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
         >>> nn.logsumexp(jnp.array([1000.0, 1000.0]))
-        Array(1000.6931, dtype=float32)
+        Array(1000.6932, dtype=float32)
     """
     if b is None:
         a = inexact_operand("logsumexp", a)
@@ -155,7 +155,8 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
         mean, variance: known ones, to be used instead of those of `x`.
         epsilon: keeps the divisor from zero.
         where: which elements mean and variance are taken of.
-        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of squared differences.
+        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of squared
+            differences.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -201,5 +202,5 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int = -1):
     place = canonical_axis(axis, ndim + 1)
     shape = [1] * (ndim + 1)
     shape[place] = classes
-    numbers = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype != bool else np.dtype("int32"), shape, place)
+    numbers = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place)
     return lax.convert_element_type(lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype)

@@ -17,10 +17,12 @@ def _segment(name: str, scatter, reduce, identity, data, segment_ids, num_segmen
              bucket_size, mode):
     data, ids = as_operand(name, data), as_operand(name, segment_ids)
     if ids.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: ids.astype(int).")
+        raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
+                        "ids.astype(int).")
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
-                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so that "
+                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data "
+                         "so that "
                          "its first axis is that of segment_ids.")
     count = _count(name, ids) if num_segments is None else index(num_segments)
     if count < 0:
@@ -28,11 +30,11 @@ def _segment(name: str, scatter, reduce, identity, data, segment_ids, num_segmen
     rows, tail = data.aval.shape[0], data.aval.shape[1:]
     start = identity(data.aval.dtype)
     if bucket_size is None:
-        return _scatter(scatter, lax.full((count, *tail), start, data.aval.dtype), ids[:, None], data, 1,
+        return _scatter(scatter, lax.full((count, *tail), start, data.aval.dtype), lax.expand_dims(ids, (1,)), data, 1,
                         indices_are_sorted, unique_indices, mode)
     buckets = -(-rows // bucket_size)
     numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
-    places = lax.concatenate([numbers[:, None], ids[:, None]], 1)
+    places = lax.concatenate([lax.expand_dims(numbers, (1,)), lax.expand_dims(ids, (1,))], 1)
     parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2,
                      indices_are_sorted, unique_indices, mode)
     return reduce(parts, (0,))
@@ -49,20 +51,22 @@ def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique
 def _count(name: str, ids) -> int:
     """One more than the largest id."""
     if isinstance(ids, Tracer):
-        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments depends on "
+        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments "
+                                           "depends on "
                                            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
     if not ids.aval.size:
-        raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no segment_ids. "
+        raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "
+                         "segment_ids. "
                          "Give num_segments.")
     return max(int(ids.host.max()) + 1, 0)
 
 
 def _lowest(dtype):
-    return False if dtype == bool else -np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).min
+    return False if dtype in dtypes.BOOL else -np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).min
 
 
 def _highest(dtype):
-    return True if dtype == bool else np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).max
+    return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).max
 
 
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):
@@ -97,8 +101,8 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, id
 
 segment_sum = _public("segment_sum", "The sum of the rows of each segment.", "0", "Array([3., 5.], dtype=float32)",
                       scatter_add, lax.reduce_sum, lambda dtype: 0)
-segment_prod = _public("segment_prod", "The product of the rows of each segment.", "1", "Array([2., 5.], dtype=float32)",
-                       scatter_mul, lax.reduce_prod, lambda dtype: 1)
+segment_prod = _public("segment_prod", "The product of the rows of each segment.", "1",
+                       "Array([2., 5.], dtype=float32)", scatter_mul, lax.reduce_prod, lambda dtype: 1)
 segment_max = _public("segment_max", "The largest of the rows of each segment.", "the dtype's lowest value",
                       "Array([2., 5.], dtype=float32)", scatter_max, lax.reduce_max, _lowest)
 segment_min = _public("segment_min", "The least of the rows of each segment.", "the dtype's highest value",

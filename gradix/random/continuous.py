@@ -74,7 +74,7 @@ def _maxwell(key, *, shape, dtype):
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
-exponential = _standard(_exponential, "exponential", "Exponential random numbers of rate 1, with density e⁻ˣ for x ≥ 0.")
+exponential = _standard(_exponential, "exponential", "Exponential random numbers of rate 1: density e⁻ˣ for x ≥ 0.")
 laplace = _standard(_laplace, "laplace", "Laplace random numbers, with density e^(-|x|) / 2.")
 logistic = _standard(_logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)².")
 cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (π (1 + x²)).")
@@ -320,7 +320,8 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     size_key, sign_key = split_keys(key, 2)
     size = _maxwell(size_key, shape=shape, dtype=dtype)
-    heads = lax.lt(_unit(sign_key, shape, dtypes.python_scalar_dtype(float)), number(0.5, dtypes.python_scalar_dtype(float)))
+    toss = dtypes.python_scalar_dtype(float)
+    heads = lax.lt(_unit(sign_key, shape, toss), number(0.5, toss))
     sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
     x = lax.mul(lax.mul(sign, size), converted(scale, dtype, shape))
     return lax.add(x, converted(loc, dtype, shape))

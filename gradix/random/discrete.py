@@ -29,8 +29,8 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
 
     Example:
         >>> from gradix import random
-        >>> random.bernoulli(random.key(42), 0.3, (4,))
-        Array([False, False, False,  True], dtype=bool)
+        >>> random.bernoulli(random.key(0), 0.3, (1000,)).mean()
+        Array(0.284, dtype=float32)
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
@@ -74,7 +74,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
 def _rademacher(key, *, shape, dtype):
     half = number(0.5, dtypes.python_scalar_dtype(float))
     heads = _bernoulli(key, half, shape=shape, mode="low")
-    wide = dtypes.python_scalar_dtype(int) if dtype == bool else dtype
+    wide = dtypes.python_scalar_dtype(int) if dtype in dtypes.BOOL else dtype
     signs = lax.sub(lax.mul(number(2, wide), lax.convert_element_type(heads, wide)), number(1, wide))
     return lax.convert_element_type(signs, dtype)
 
@@ -119,7 +119,8 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
 
 def _logits_dtype(logits):
     if logits.aval.dtype not in dtypes.FLOAT:
-        raise ValueError(f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. They are log "
+        raise ValueError(f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. "
+                         "They are log "
                          "probabilities: write jnp.log(p), or logits.astype(float).")
     return logits.aval.dtype
 
@@ -127,8 +128,10 @@ def _logits_dtype(logits):
 def _check_batch(shape, batch, own) -> None:
     tail = shape[len(shape) - len(batch):] if batch else ()
     if len(shape) < len(batch) or any(m not in (1, n) for m, n in zip(batch, tail)):
-        raise ValueError(f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of shape {own}. It "
-                         f"must end with {batch}, the axes of logits without the categories; draws more go before them.")
+        raise ValueError(f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of shape "
+                         f"{own}. It "
+                         f"must end with {batch}, the axes of logits without the categories; draws more go before "
+                         "them.")
 
 
 def _with_replacement(key, logits, axis, shape, more, dtype, mode):
@@ -145,7 +148,8 @@ def _without_replacement(key, logits, axis, shape, more, dtype, mode):
     own = logits.aval.shape
     count = math.prod(more)
     if count > own[axis]:
-        raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number of categories ({own[axis]}).")
+        raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number of categories "
+                         f"({own[axis]}).")
     noise = draw_gumbel(key, shape=own, dtype=dtype, mode=mode)
     _, drawn = lax.top_k(lax.add(logits, noise), count, axis=axis)
     drawn = lax.transpose(drawn, (axis, *[i for i in range(len(own)) if i != axis]))

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from math import prod
-from typing import Any, Callable
+from typing import Any
 
 from gradix import lax
 from gradix._api.jit import jit
@@ -93,7 +94,8 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
         return _broadcast(shapes)
     shape = shape_of(name, shape)
     if any(shapes) and _broadcast([shape, *shapes]) != shape:
-        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which broadcast "
+        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
+                         "broadcast "
                          f"to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a larger one.")
     return shape
 

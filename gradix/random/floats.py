@@ -11,9 +11,18 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._core.operators import Array
 from gradix._ops.random import random_bits, random_bits_p, random_split
-from gradix.random.draws import converted, float_dtype, number, on_host, parameter_shape, parameter, raise_rank, sampler, shape_of
+from gradix.random.draws import (
+    converted,
+    float_dtype,
+    number,
+    on_host,
+    parameter,
+    parameter_shape,
+    raise_rank,
+    sampler,
+    shape_of,
+)
 from gradix.random.keys import take_key
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
@@ -69,7 +78,10 @@ def _layout(dtype) -> _Layout:
     return found
 
 
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+_ZERO, _ONE = 0.0, 1.0      # the usual bounds, told by identity
+
+
+def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None):
     """Uniform random floats in [minval, maxval).
 
     Args:
@@ -91,14 +103,12 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     return draw_uniform(key, minval, maxval, shape=shape, dtype=dtype)
 
 
-_ZERO, _ONE = uniform.__defaults__[2:]      # the very objects, so that the usual call is told by identity
-
-
 def _bound(name: str, x, shape):
     x = parameter("uniform", x)
     own = x.aval.shape
     if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
-        raise TypeError(f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast to "
+        raise TypeError(f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast "
+                        "to "
                         f"shape={shape}. Give shape={own}, or reshape {name}.")
     return x
 

@@ -29,11 +29,12 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     Example:
         >>> from gradix import random
         >>> random.randint(random.key(42), (5,), 0, 10)
-        Array([4, 4, 8, 2, 9], dtype=int32)
+        Array([4, 4, 1, 9, 9], dtype=int32)
     """
     dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if dtype not in dtypes.INTEGER:
-        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers and convert "
+        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers and "
+                        "convert "
                         "them, or use random.uniform for floats, random.bernoulli for booleans.")
     if type(minval) is int and type(maxval) is int:
         minval, maxval = _checked("minval", minval), _checked("maxval", maxval)
@@ -47,7 +48,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 def _checked(name: str, x: int) -> int:
     info = np.iinfo(dtypes.python_scalar_dtype(int))
     if not info.min <= x <= info.max:
-        raise OverflowError(f"randint got {name}={x}, which does not fit {dtypes.python_scalar_dtype(int)}. Draw 32-bit "
+        raise OverflowError(f"randint got {name}={x}, which does not fit {dtypes.python_scalar_dtype(int)}. Draw "
+                            "32-bit "
                             "parts with random.bits, or enable 64-bit integers with jax_enable_x64.")
     return x
 
@@ -65,7 +67,8 @@ def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)
     info, wide = dtypes.iinfo(dtype), np.dtype("int32")
     low, high = _clip(_whole(minval, wide), info.min, info.max), _clip(_whole(maxval, wide), info.min, info.max + 1)
-    drawn = _randint(key, lax.convert_element_type(low, wide), lax.convert_element_type(high, wide), shape=shape, dtype=wide)
+    low, high = lax.convert_element_type(low, wide), lax.convert_element_type(high, wide)
+    drawn = _randint(key, low, high, shape=shape, dtype=wide)
     return lax.convert_element_type(drawn, dtype)
 
 

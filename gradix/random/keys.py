@@ -54,7 +54,8 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     keys, raw = typed_keys(name, key)
     if keys.aval.shape:
         shape = (*keys.aval.shape, 2) if raw else keys.aval.shape
-        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for "
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
+                         "jax.vmap for "
                          f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
     return keys, raw
 
@@ -86,7 +87,8 @@ def _not_words(name: str, aval) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
     wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
              f"expected key_data.shape to end with (2,); got shape={aval.shape}")
-    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype key<fry>, "
+    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
+            "key<fry>, "
             "or gradix.random.PRNGKey(seed), of dtype uint32 and shape (2,).")
 
 
@@ -161,7 +163,8 @@ def _seed(name: str, seed) -> Array:
 
 def _python_seed(seed: int) -> ArrayImpl:
     if not -1 << 63 <= seed < 1 << 63:
-        raise OverflowError(f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are integers "
+        raise OverflowError(f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
+                            "integers "
                             "of 32 bits, or 64 with jax_enable_x64; take seed % 2**32.")
     dtype = dtypes.python_scalar_dtype(int)
     if dtype.itemsize == 4:
@@ -296,7 +299,8 @@ def _fold_data(data) -> Array:
         return scalar_array(data, U32, False)
     x: Any = data if isinstance(data, Tracer) else as_array(data)
     if x.aval.shape:
-        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use jax.vmap for "
+        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use "
+                        "jax.vmap for "
                         "batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
     return convert(x, U32)
 

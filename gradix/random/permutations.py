@@ -8,7 +8,6 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
-from gradix._core.operators import Array
 from gradix._ops.dimensions import canonical_axis
 from gradix._ops.random import random_bits
 from gradix.numpy.indexing import getitem
@@ -38,17 +37,12 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
         if x.aval.dtype not in dtypes.INTEGER:
             raise TypeError(f"x must be an integer or at least 1-dimensional; permutation got a scalar of dtype "
                             f"{dtypes.dtype_name(x.aval.dtype)}.")
-        return _shuffled_numbers(take_key("permutation", key), _size("permutation", x))
+        return _shuffled_numbers(take_key("permutation", key), max(index(x), 0))  # type: ignore[arg-type]
     axis = canonical_axis(axis, x.aval.ndim)
     key = take_key("permutation", key)
     if independent or x.aval.ndim == 1:
         return _shuffle(key, x, shape=x.aval.shape, axis=axis)
     return _take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis)
-
-
-def _size(name: str, x: Array) -> int:
-    """The value of an integer argument, which must be known while tracing."""
-    return max(index(x), 0)
 
 
 def _shuffled_numbers(key, n: int):
@@ -90,12 +84,13 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     Example:
         >>> from gradix import random
         >>> random.choice(random.key(42), 10, (3,))
-        Array([4, 7, 9], dtype=int32)
+        Array([4, 4, 1], dtype=int32)
     """
     a = parameter("choice", a)
     shape = shape_of("choice", shape)
     count = math.prod(shape)
-    elements = a.aval.shape[canonical_axis(axis, a.aval.ndim)] if a.aval.shape else index(lax.convert_element_type(a, int))
+    own = a.aval.shape
+    elements = own[canonical_axis(axis, len(own))] if own else index(lax.convert_element_type(a, int))
     _check_population(elements, count, replace)
     if not count:
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
@@ -114,7 +109,8 @@ def _check_population(elements: int, count: int, replace: bool) -> None:
         raise ValueError(f"a must be greater than 0 unless no samples are taken; choice got {elements} elements and "
                          f"{count} samples to take.")
     if not replace and count > elements:
-        raise ValueError(f"Cannot take a larger sample (size {count}) than population (size {elements}) when 'replace=False'")
+        raise ValueError(f"Cannot take a larger sample (size {count}) than population (size {elements}) when "
+                         "'replace=False'")
 
 
 def _weights(p, elements: int, axis: int):
@@ -135,7 +131,8 @@ def _weighted(key, p, elements, shape, count, replace, mode):
     ends = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(ends, elements - 1, elements), (0,))
     u = draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
-    return jnp.searchsorted(ends, lax.mul(total, lax.sub(number(1, dtype), u)))
+    found = jnp.searchsorted(ends, lax.mul(total, lax.sub(number(1, dtype), u)))
+    return lax.convert_element_type(found, dtypes.python_scalar_dtype(int))
 
 
 def _first_of_permutation(key, a, elements, shape, count, axis):

@@ -4,8 +4,7 @@ import pytest
 import scipy.special as sp
 
 import gradix
-from gradix import nn, random
-from gradix import numpy as jnp
+from gradix import nn, numpy as jnp, random
 from gradix.nn import initializers
 
 X = np.array([-30.0, -3.0, -1.0, -0.5, 0.3, 0.7, 1.5, 3.0, 20.0], np.float32)
@@ -41,7 +40,8 @@ def test_derivatives(name):
         numeric = [(total(x.at[i].add(step)) - total(x.at[i].add(-step))) / (2 * step) for i in range(W.size)]
         # sparse_plus, elu and their like have corners at -1, 0 and 1: look beside them.
         away = ~np.isin(W, (-3.0, -1.0, 3.0))
-        np.testing.assert_allclose(np.asarray(gradix.grad(total)(x))[away], np.array(numeric)[away], rtol=1e-4, atol=1e-6)
+        slopes = np.asarray(gradix.grad(total)(x))
+        np.testing.assert_allclose(slopes[away], np.array(numeric)[away], rtol=1e-4, atol=1e-6)
 
 
 def test_derivatives_at_corners():
@@ -93,7 +93,8 @@ def attention(q, k, v, allowed):
 
 @pytest.mark.parametrize("options, allowed", [
     ({}, np.ones((5, 6), bool)), ({"is_causal": True}, np.tri(5, 6, dtype=bool)),
-    ({"local_window_size": (1, 2)}, np.tri(5, 6, 2, dtype=bool) & ~np.tri(5, 6, -2, dtype=bool))], ids=["full", "causal", "local"])
+    ({"local_window_size": (1, 2)}, np.tri(5, 6, 2, dtype=bool) & ~np.tri(5, 6, -2, dtype=bool))],
+    ids=["full", "causal", "local"])
 def test_attention(options, allowed):
     r = np.random.default_rng(0)
     q, k, v = [r.normal(size=s).astype(np.float32) for s in ((2, 5, 4, 8), (2, 6, 2, 8), (2, 6, 2, 8))]
@@ -106,8 +107,9 @@ def test_attention_checks_shapes():
         nn.dot_product_attention(jnp.ones((1, 2, 3, 4)), jnp.ones((1, 2, 2, 4)), jnp.ones((1, 2, 2, 4)))
 
 
-@pytest.mark.parametrize("name, variance", [("glorot_normal", 2 / 500), ("glorot_uniform", 2 / 500), ("he_normal", 2 / 200),
-                                            ("he_uniform", 2 / 200), ("lecun_normal", 1 / 200), ("lecun_uniform", 1 / 200)])
+@pytest.mark.parametrize("name, variance", [
+    ("glorot_normal", 2 / 500), ("glorot_uniform", 2 / 500), ("he_normal", 2 / 200), ("he_uniform", 2 / 200),
+    ("lecun_normal", 1 / 200), ("lecun_uniform", 1 / 200)])
 def test_initializers(name, variance):
     drawn = np.asarray(getattr(initializers, name)()(random.key(0), (200, 300)))
     np.testing.assert_allclose(drawn.var(), variance, rtol=0.03)

@@ -4,8 +4,7 @@ import pytest
 from scipy import stats
 
 import gradix
-from gradix import numpy as jnp
-from gradix import random
+from gradix import numpy as jnp, random
 
 KEY = random.key(42)
 
@@ -18,8 +17,8 @@ def test_known_draws():
     np.testing.assert_array_equal(random.randint(KEY, (3,), 0, 256, "uint8"), [196, 18, 183])
     np.testing.assert_array_equal(random.randint(KEY, (3,), jnp.arange(3), 10), [4, 7, 9])
     np.testing.assert_array_equal(random.permutation(KEY, 4), [2, 3, 0, 1])
-    np.testing.assert_allclose(random.normal(KEY, (2,), "complex64"), [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j],
-                               rtol=1e-5)
+    np.testing.assert_allclose(random.normal(KEY, (2,), "complex64"),
+                               [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j], rtol=1e-5)
 
 
 DRAWS = {

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 import gradix
-from gradix import errors, lax, random
-from gradix import numpy as jnp
+from gradix import errors, lax, numpy as jnp, random
 
 
 def words(keys):
@@ -41,8 +40,8 @@ def test_arrays_of_keys_are_refused_by_samplers():
         random.uniform(random.split(random.key(0)))
 
 
-@pytest.mark.parametrize("operation", [lambda k: k + 1, lambda k: k * k, lambda k: -k, lambda k: k < k, float, bool, int,
-                                       np.asarray, lambda k: k.item(), lambda k: k.sum(), jnp.sin])
+@pytest.mark.parametrize("operation", [lambda k: k + 1, lambda k: k * k, lambda k: -k, lambda k: k < k, float, bool,
+                                       int, np.asarray, lambda k: k.item(), lambda k: k.sum(), jnp.sin])
 def test_keys_are_no_numbers(operation):
     with pytest.raises(TypeError):
         operation(random.key(0))
@@ -120,7 +119,8 @@ REUSES = [twice, constant_key_in_a_loop, one_of_many, the_same_keys_scanned_twic
 @pytest.mark.parametrize("program", REUSES)
 @pytest.mark.parametrize("transform", [lambda f: f, gradix.jit], ids=["eager", "jit"])
 def test_reuse_is_found(program, transform):
-    with gradix.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match="(?s)first: .*test_keys.py.*again: .*test_keys.py"):
+    lines = "(?s)first:.*test_keys.*again:.*test_keys"
+    with gradix.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match=lines):
         transform(program)(random.key(0))
     transform(program)(random.key(0))
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gradix import lax
 from gradix._api.custom_derivatives import custom_jvp
@@ -72,8 +73,8 @@ def entr(x):
         >>> special.entr(0.0)
         Array(-0., dtype=float32, weak_type=True)
     """
-    x = inexact_operand("entr", x)
-    return where(x < 0, -math.inf, -_xlogx(x))
+    value: Any = inexact_operand("entr", x)
+    return where(value < 0, -math.inf, -_xlogx(value))
 
 
 def rel_entr(p, q):
@@ -84,7 +85,8 @@ def rel_entr(p, q):
         >>> special.rel_entr(1.0, 1.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    p, q = inexact_operands("rel_entr", p, q)
+    operands: Any = inexact_operands("rel_entr", p, q)
+    p, q = operands
     inside, edge = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = where(inside, p, 1), where(inside, q, 1)
     return where(inside, _xlogx(safe_p) - _xlogy(safe_p, safe_q), where(edge, 0.0, math.inf))
