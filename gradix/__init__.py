@@ -65,6 +65,7 @@ from gradix._api.custom_derivatives import (
     custom_vjp as custom_vjp,
 )
 from gradix._api.devices import (
+    Device as Device,
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
     default_backend as default_backend,

@@ -12,13 +12,16 @@ from gradix._base.tree import flatten, flatten_axes, tree_map
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
-from gradix._core.operators import Array
+from gradix._core.operators import Array, install
 from gradix._core.sharding import Shard, Sharding, SingleDeviceSharding
 from gradix._core.trace import Tracer
 from gradix._runtime import xla
 from gradix._version import __version__
 
 # -- devices -----------------------------------------------------------------------------------------------------------
+
+
+Device = xla.Device
 
 
 def devices(backend: str | None = None) -> list:
@@ -245,6 +248,8 @@ def _placement(x) -> _Placement | None:
 
 def _device_of(x):
     found = _placement(x)
+    if found is None and isinstance(x, Tracer):
+        raise AttributeError("A traced array is on no device yet: placement is known of concrete arrays, outside jit.")
     return found.device if found is not None else xla.local_devices()[0]
 
 
@@ -268,5 +273,4 @@ _MEMBERS: dict[str, Any] = {
     "global_shards": property(_shards),
     "addressable_data": _addressable_data,
 }
-for _name, _member in _MEMBERS.items():
-    setattr(ArrayImpl, _name, _member)
+install(_MEMBERS)

@@ -79,11 +79,11 @@ def valid_jaxtype(x) -> bool:
     return True
 
 
-def primal_dtype_to_tangent_dtype(dtype):
-    """The dtype of derivatives with respect to values of `dtype`: itself, or float0."""
-    if isinstance(dtype, dtypes.ExtendedDType) or np.dtype(dtype) not in dtypes.INEXACT:
+def primal_dtype_to_tangent_dtype(primal_dtype):
+    """The dtype of derivatives with respect to values of `primal_dtype`: itself, or float0."""
+    if isinstance(primal_dtype, dtypes.ExtendedDType) or np.dtype(primal_dtype) not in dtypes.INEXACT:
         return dtypes.float0
-    return np.dtype(dtype)
+    return np.dtype(primal_dtype)
 
 
 def is_constant_dim(d) -> bool:

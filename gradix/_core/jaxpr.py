@@ -124,7 +124,11 @@ class ClosedJaxpr:
     in_avals = property(lambda self: [v.aval for v in self.jaxpr.invars])
     out_avals = property(lambda self: [v.aval for v in self.jaxpr.outvars])
     literals = property(lambda self: self.consts)
+    constvars = property(lambda self: self.jaxpr.constvars)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
     eqns = property(lambda self: self.jaxpr.eqns)
+    debug_info = property(lambda self: self.jaxpr.debug_info)
     effects = property(lambda self: self.jaxpr.effects)
     memo = property(lambda self: self.jaxpr.memo)
 

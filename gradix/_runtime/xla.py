@@ -19,6 +19,7 @@ from gradix._runtime.xla_callbacks import (
     parse_module as parse_module,
 )
 from gradix._runtime.xla_client import (
+    Device as Device,
     RuntimeFailure as RuntimeFailure,
     client as client,
     configure as configure,

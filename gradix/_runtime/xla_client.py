@@ -15,6 +15,7 @@ from gradix._base.lazy import lazy_module
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
 
 RuntimeFailure = _jax.JaxRuntimeError
+Device = _jax.Device
 
 _client: Any = None
 _lock = threading.Lock()

@@ -121,7 +121,7 @@ def insert_axis(aval, size, axis):
     return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
 
 
-def unmapped_aval(size, axis, aval):
+def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
     """The type of `aval` with an axis of `size` added at `axis`; unchanged when the axis is None."""
     return insert_axis(aval, size, axis)
 

@@ -58,7 +58,9 @@ def test_members_of_arrays():
     shard, = x.addressable_shards
     assert shard.index == (slice(None),) * 2 and shard.data.shape == (2, 3)
     assert x.is_fully_addressable and x.is_fully_replicated and x.addressable_data(0).shape == (2, 3)
-    assert x.device == gradix.devices()[0]
+    assert x.device == gradix.devices()[0] and isinstance(x.device, gradix.Device)
+    with pytest.raises(AttributeError, match="on no device yet"):
+        gradix.jit(lambda x: x.sharding)(x)
 
 
 def test_single_device_sharding():
