@@ -183,7 +183,7 @@ integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUM
                             from_result=_integer_pow_tangent)
 floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
 ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
-round_p = Elementwise("round", _host_round, lambda t, x, **_: None, hlo=_lower_round, dtypes=FLOAT)
+round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)
 
 
 def add(x, y):

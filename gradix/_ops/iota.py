@@ -16,17 +16,12 @@ from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, zeros
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.dimensions import canonical_shape, check_sizes, memoised
+from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
 
 
-class _Nullary(Primitive):
+class _Nullary(NonDifferentiable, Primitive):
     """Takes no operands, so no transformation reaches it but staging."""
-
-    def jvp(self, primals, tangents, **params):
-        return bind(self, primals, params), None
-
-    def transpose(self, ct, **params):
-        return []
 
     def batch(self, size, args, axes, **params):
         return bind(self, args, params), None

@@ -1,0 +1,113 @@
+"""The operation × rule table: which rules every primitive has, read off the primitives themselves."""
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+
+from gradix._core.primitive import Primitive
+from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
+
+HAS, MISSING, NONE = "x", "·", "0"
+COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes")
+_PACKAGES = ("gradix._ops", "gradix._control")
+_ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
+_LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
+0  its derivative is zero    run  evaluated through its inner program, or by a method of its own
+lower: direct is StableHLO, expand a composition of other primitives. linearize: jvp is derived from the jvp rule.
+dtypes: what the primitive declares; blank where its types depend on more."""
+
+
+def families() -> dict[str, list[Primitive]]:
+    """The primitives by the file that makes them."""
+    found: dict[str, list[Primitive]] = {}
+    for module_name, module in sorted(sys.modules.items()):
+        package, _, name = module_name.rpartition(".")
+        if package not in _PACKAGES or name.startswith("__"):
+            continue
+        names = ", ".join(_ASSIGNED.findall(inspect.getsource(module)))
+        primitives = [p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)]
+        if primitives:
+            found[f"{package.rpartition('.')[2]}/{name}"] = primitives
+    return found
+
+
+def row(prim: Primitive) -> tuple[str, ...]:
+    """What stands in the columns for one primitive."""
+    return tuple([_CELLS[column](prim) for column in COLUMNS])
+
+
+def table() -> str:
+    """The whole table, a line per primitive, with totals.
+
+    Example:
+        >>> next(line.split() for line in table().splitlines() if line.split()[:1] == ["sin"])
+        ['sin', 'x', 'x', 'direct', 'x', '·', 'jvp', 'x', 'floating,', 'complex']
+    """
+    groups = {family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()}
+    rows = [r for group in groups.values() for r in group]
+    widths = [max(len(r[i]) for r in (("primitive", *COLUMNS), *rows)) for i in range(len(COLUMNS) + 1)]
+
+    def line(cells) -> str:
+        return "  " + "  ".join([c.ljust(w) for c, w in zip(cells, widths)]).rstrip()
+
+    out = [line(("primitive", *COLUMNS)), ""]
+    for family, group in groups.items():
+        out += [family, *map(line, group), ""]
+    totals = [str(sum(r[i] != MISSING for r in rows)) for i in range(1, len(COLUMNS))]
+    zero = sum(r[1 + COLUMNS.index("jvp")] == NONE for r in rows)
+    out += [line((f"{len(rows)} in all", *totals)), f"  of which {zero} with a derivative of zero", "", _LEGEND]
+    return "\n".join(out)
+
+
+def _has(prim: Primitive, rule: str) -> bool:
+    """Whether the primitive's class, or the primitive itself, gives the rule."""
+    return rule in vars(prim) or getattr(type(prim), rule) is not getattr(Primitive, rule)
+
+
+def _mark(rule: str) -> Callable[[Primitive], str]:
+    return lambda prim: HAS if _has(prim, rule) else MISSING
+
+
+def _host(prim: Primitive) -> str:
+    return HAS if prim.host is not None else "run" if prim.run is not None else MISSING
+
+
+def _lower(prim: Primitive) -> str:
+    return "expand" if prim.expand is not None else "direct" if prim.lower is not None else MISSING
+
+
+def _jvp(prim: Primitive) -> str:
+    if isinstance(prim, NonDifferentiable):
+        return NONE
+    plain = isinstance(prim, Elementwise) and type(prim).jvp is Elementwise.jvp and prim.from_result is None
+    if plain and all(d is ZERO for d in prim.partials):
+        return NONE if prim.partials else MISSING
+    return _mark("jvp")(prim)
+
+
+def _transpose(prim: Primitive) -> str:
+    if _jvp(prim) == NONE:
+        return NONE
+    if isinstance(prim, Elementwise) and type(prim).transpose is Elementwise.transpose:
+        return MISSING if prim._transpose is None else HAS
+    return _mark("transpose")(prim)
+
+
+def _linearize(prim: Primitive) -> str:
+    if _has(prim, "linearize"):
+        return HAS
+    jvp = _jvp(prim)
+    return "jvp" if jvp == HAS else jvp
+
+
+def _dtypes(prim: Primitive) -> str:
+    accepted = getattr(prim, "dtypes", None) or getattr(prim, "accepts", None)
+    return kinds_of(accepted) if accepted else ""
+
+
+_CELLS: dict[str, Callable[[Primitive], str]] = {
+    "abstract": _mark("abstract"), "host": _host, "lower": _lower, "jvp": _jvp, "transpose": _transpose,
+    "linearize": _linearize, "batch": _mark("batch"), "dtypes": _dtypes,
+}
