@@ -108,8 +108,13 @@ class CustomLinear(Primitive):
         return out
 
     def run(self, args, params):
-        raise TypeError(f"forward-mode evaluation of the linearized custom_vjp function '{params['name']}' is not "
+        self.refuse(**params)
+
+    def refuse(self, *args, name, **_):
+        raise TypeError(f"forward-mode evaluation of the linearized custom_vjp function '{name}' is not "
                         "possible: only its transpose is known. Use vjp, or define the function with custom_jvp.")
+
+    jvp = batch = lower = refuse
 
 
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call")

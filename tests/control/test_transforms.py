@@ -176,3 +176,13 @@ def test_vmap_of_vmap_and_grad_of_vmap(name):
         one_by_one = [grad(f, [r[i] for r in rows]) for i in range(3)]
         assert_same(grad(gradix.vmap(f), rows),
                     tree_util.tree_map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *one_by_one), rtol=2e-4)
+
+
+@pytest.mark.parametrize("use", (
+    lambda push: push(1.0), lambda push: gradix.jit(push)(1.0), lambda push: gradix.vmap(push)(jnp.ones(3)),
+    lambda push: gradix.jvp(push, (1.0,), (1.0,))), ids=("eager", "jit", "vmap", "jvp"))
+def test_a_linearized_custom_vjp_says_that_only_its_transpose_is_known(use):
+    f = gradix.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), lambda res, ct: (res * ct,))
+    with pytest.raises(TypeError, match="linearized custom_vjp function 'sin' is not possible"):
+        use(gradix.linearize(f, 1.0)[1])
