@@ -32,6 +32,7 @@ _CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00
            -0.00417768164, 0.246640727, 1.50140941)
 _TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
          0.00943887047, 1.00167406, 2.83297682)
+_CENTRE_F32 = [np.float32(c) for c in _CENTRE]
 
 
 def _host_erf_inv(x):
@@ -39,6 +40,11 @@ def _host_erf_inv(x):
         return _special.erfinv(x)
     w = -np.log1p(x * -x)
     central = w < 5
+    if central.all():
+        u, p = w - np.float32(2.5), _CENTRE_F32[0]
+        for c in _CENTRE_F32[1:]:
+            p = c + p * u
+        return p * x
     u = np.where(central, w - np.float32(2.5), np.sqrt(np.maximum(w, 0)) - np.float32(3))
     p = np.where(central, np.float32(_CENTRE[0]), np.float32(_TAIL[0]))
     for c, t in zip(_CENTRE[1:], _TAIL[1:]):

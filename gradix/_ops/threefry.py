@@ -4,6 +4,9 @@ A key is one uint64, its first word the low one. A block's two counter words giv
 """
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
+
 import numpy as np
 
 from gradix._core.aval import make_aval
@@ -11,7 +14,7 @@ from gradix._core.aval import make_aval
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
-_FEW = 16                 # up to so many blocks Python's integers are quicker than NumPy's calls
+_PACKED = 384             # up to so many blocks one large integer is quicker than NumPy's calls
 _CHUNK = 8192             # blocks worked on at a time, so that the words stay in the cache
 U32, U64 = np.dtype("uint32"), np.dtype("uint64")
 
@@ -31,14 +34,45 @@ def block(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
     return x0, x1
 
 
+def _packed_blocks(k0: int, k1: int, x0: int, x1: int, n: int) -> tuple[int, int]:
+    """`n` blocks at once: words of 32 bits, each in a lane of 64 bits of one Python integer.
+
+    What a rotation pushes out of a word stays in its lane, and what falls in from the next lane lies over bit 32.
+    """
+    ones, mask, _ = _lanes(n)
+    keys = k0, k1, k0 ^ k1 ^ _PARITY * ones
+    x0, x1 = (x0 + k0) & mask, (x1 + k1) & mask
+    for i in (0, 1, 2, 3, 4):
+        for r in _ROTATIONS[i & 1]:
+            x0 = (x0 + x1) & mask
+            x1 = ((x1 << r | x1 >> (32 - r)) & mask) ^ x0
+        x0 = (x0 + keys[(i + 1) % 3]) & mask
+        x1 = (x1 + keys[(i + 2) % 3] + (i + 1) * ones) & mask
+    return x0, x1
+
+
+@lru_cache(256)
+def _lanes(n: int) -> tuple[int, int, int]:
+    """A one in each of `n` lanes, 32 ones in each, and the lanes' numbers."""
+    ones = _pack(np.ones(n, U64))
+    return ones, ones * _MASK, _pack(np.arange(n, dtype=U64))
+
+
+def _pack(words: np.ndarray) -> int:
+    return int.from_bytes(words.astype(U64, copy=False).tobytes(), "little")
+
+
+def _unpack(lanes: int, n: int) -> np.ndarray:
+    return np.frombuffer(lanes.to_bytes(8 * n, "little"), U32)[::2]
+
+
 def blocks(k0, k1, x0, x1) -> tuple[np.ndarray, np.ndarray]:
     """Blocks of uint32 arrays that broadcast against each other."""
     shape = np.broadcast_shapes(np.shape(k0), np.shape(k1), np.shape(x0), np.shape(x1))
-    size = int(np.prod(shape))
-    if size <= _FEW:
-        words = [np.broadcast_to(a, shape).ravel().tolist() for a in (k0, k1, x0, x1)]
-        out = np.array([block(*w) for w in zip(*words)], U32).reshape((*shape, 2))
-        return out[..., 0], out[..., 1]
+    size = prod(shape)
+    if size <= _PACKED:
+        y0, y1 = _packed_blocks(*[_pack(np.broadcast_to(a, shape)) for a in (k0, k1, x0, x1)], size)
+        return _unpack(y0, size).reshape(shape), _unpack(y1, size).reshape(shape)
     keys = k0, k1, np.bitwise_xor(np.bitwise_xor(k0, k1), U32.type(_PARITY))
     y0, y1 = np.empty(shape, U32), np.empty(shape, U32)
     np.add(x0, k0, out=y0)
@@ -68,10 +102,10 @@ def key_words(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def counted(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Blocks number 0 to `size - 1` of each key: words of shape `(*keys.shape, size)`."""
-    if keys.size * size <= _FEW:
-        out = np.array([block(k & _MASK, k >> 32, n >> 32, n & _MASK)
-                        for k in keys.ravel().tolist() for n in range(size)], U32).reshape((*keys.shape, size, 2))
-        return out[..., 0], out[..., 1]
+    if not keys.ndim and size <= _PACKED:
+        key, (ones, _, numbers) = int(keys), _lanes(size)
+        y0, y1 = _packed_blocks((key & _MASK) * ones, (key >> 32) * ones, 0, numbers, size)
+        return _unpack(y0, size), _unpack(y1, size)
     k0, k1 = [w[..., None] for w in key_words(keys)]
     if size <= _CHUNK:
         return blocks(k0, k1, U32.type(0), np.arange(size, dtype=U32))
