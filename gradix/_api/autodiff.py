@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of
-from gradix._base.tree import flatten, keystr, tree_flatten_with_path, tree_unflatten
+from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
@@ -15,8 +16,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._transforms.jvp import jvp as _jvp
-from gradix._transforms.linearize import LinearProgram, linear_program
-from gradix._transforms.linearize import linearize as _linearize
+from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize
 
 _FLOAT0 = dtypes.float0
 

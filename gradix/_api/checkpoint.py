@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Callable, Iterable
 
 from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
 from gradix._api.autodiff import _transformed, arrays
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import top_trace
 from gradix._control.remat import remat_p
 from gradix._core.trace import bind

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
 from gradix._api.autodiff import arrays
-from gradix._base.tree import flatten, prefix_errors
+from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes

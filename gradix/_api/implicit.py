@@ -1,10 +1,11 @@
 """Solutions differentiated implicitly: custom_root, custom_linear_solve; and stop_gradient."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._api.autodiff import arrays
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.linear_solve import linear_solve_p, transposed
 from gradix._core.array import as_array

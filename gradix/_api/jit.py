@@ -4,7 +4,8 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,74 +18,22 @@ from gradix._api.arguments import (
     name_of,
     signature,
 )
+from gradix._api.traced import Traced, check_results, kind_of_traced
 from gradix._base import config as _config
-from gradix._base.tree import flatten, keystr, tree_flatten_with_path
+from gradix._base.tree import flatten, keystr, tree_flatten, tree_flatten_with_path
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.key_flow import call_checked, key_flow
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind, state
-from gradix._runtime import dispatch, xla
-from gradix._runtime import program as _program
+from gradix._runtime import dispatch, program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
 
 _options = _config.state
-
-
-class Traced:
-    """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
-
-    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals")
-
-    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
-        self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
-        self.donated, self.keep_unused, self.options, self.avals = donated, keep_unused, options, avals
-        self.program: Program | None = None
-
-    def compiled(self) -> Program:
-        if self.program is None:
-            donated = tuple([i + len(self.consts) for i in self.donated])
-            self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
-                                   compiler_options=self.options)
-        return self.program
-
-    def run(self, leaves):
-        """Call the compiled program on concrete arrays."""
-        args = self.consts + leaves if self.consts else leaves
-        outs = (self.program or self.compiled())(args)
-        if self.donated:
-            self.forget_donated(leaves)
-        return outs
-
-    def forget_donated(self, leaves) -> None:
-        """The donated arguments whose memory was taken have no value any more."""
-        for i in self.donated:
-            _forget(leaves[i])
-
-
-class KeyCheckedTraced(Traced):
-    """Under the option jax_debug_key_reuse: a program that must not consume a random key twice."""
-
-    __slots__ = ("flow",)
-
-    def __init__(self, jaxpr: ClosedJaxpr, *rest):
-        super().__init__(jaxpr, *rest)
-        self.flow = key_flow(jaxpr)
-
-    def run(self, leaves):
-        return call_checked(self.flow, f"jit-compiled function {self.name}", self.consts + leaves,
-                            lambda: super(KeyCheckedTraced, self).run(leaves), len(self.consts))
-
-
-def _forget(array: ArrayImpl) -> None:
-    """A donated array whose memory was taken has no value any more."""
-    if array._buffer is not None and xla.is_deleted(array._buffer):
-        array._host = None
 
 
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
@@ -114,13 +63,16 @@ class JitFunction:
     def __call__(self, *args, **kwargs):
         if self._has_static or _options.jax_disable_jit:
             return self._call_general(args, kwargs)
-        leaves, tree = flatten((args, kwargs))
+        try:
+            leaves, tree = flatten((args, kwargs))
+        except Exception:
+            leaves, tree = tree_flatten((args, kwargs))         # which says where the trouble is
         avals = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
                 return self._call_general(args, kwargs)
             avals.append(x.aval)
-        if state.stage is not None:
+        if state.stage is not None or state.axes:
             return self._call_general(args, kwargs)
         traced = self._cache.get(tuple(avals))
         if traced is None:
@@ -131,7 +83,7 @@ class JitFunction:
         if _options.jax_disable_jit:
             return self._fun(*args, **kwargs)
         dynamic, named, static = self._split(args, kwargs)
-        leaves, tree = flatten((dynamic, named))
+        leaves, tree = tree_flatten((dynamic, named))
         leaves = [x if isinstance(x, Array) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
         tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
@@ -144,11 +96,11 @@ class JitFunction:
         return traced.out_tree.unflatten(outs)
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
-        key = (_options.context, tree, *[x.aval for x in leaves], *static)
+        key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
         try:
             found = self._cache.get(key)
-        except TypeError:
-            raise self._unhashable(static) from None
+        except Exception as e:
+            raise self._bad_static(static, e) or e from None
         if found is None:
             found = self._trace(leaves, tree, static, args, kwargs)
             if not any(isinstance(c, Tracer) for c in found.consts):
@@ -165,13 +117,12 @@ class JitFunction:
             dynamic, named = tree.unflatten(tracers)
             given, keywords = self._join(dynamic, named, static, len(args))
             result = self._fun(*given, **keywords)
-            outs, out["tree"] = flatten(result)
+            outs, out["tree"] = tree_flatten(result)
             return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
 
         jaxpr, consts = stage_open(flat, avals, debug)
-        kind = KeyCheckedTraced if _options.jax_debug_key_reuse else Traced
-        return kind(jaxpr, consts, out["tree"], debug, self._name, self._donated(dynamic, named),
-                    self._keep_unused, self._compiler_options, avals)
+        return kind_of_traced()(jaxpr, consts, out["tree"], debug, self._name, self._donated(args, kwargs),
+                                self._keep_unused, self._compiler_options, avals)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 
@@ -187,8 +138,7 @@ class JitFunction:
                 {k: v for k, v in kwargs.items() if k not in self._static_argnames}, tuple(static))
 
     def _static_positions(self, count: int) -> set[int]:
-        nums = {n % count if -count <= n < count else n for n in self._static_argnums} if count else set()
-        return {n for n in nums if 0 <= n < count}
+        return _positions(self._static_argnums, count)
 
     def _join(self, dynamic, named, static, count):
         if not static:
@@ -209,18 +159,17 @@ class JitFunction:
         stand_in.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
         return stand_in
 
-    def _donated(self, dynamic, named) -> tuple[int, ...]:
+    def _donated(self, args, kwargs) -> tuple[int, ...]:
+        """Which leaves of the dynamic arguments are donated."""
         if not self._donate_argnums and not self._donate_argnames:
             return ()
+        numbers, static = _positions(self._donate_argnums, len(args)), self._static_positions(len(args))
+        parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
+        parts += [(k in self._donate_argnames, kwargs[k]) for k in sorted(kwargs) if k not in self._static_argnames]
         out, at = [], 0
-        for i, a in enumerate(dynamic):
-            n = len(flatten(a)[0])
-            if i in self._donate_argnums:
-                out += range(at, at + n)
-            at += n
-        for k in sorted(named):
-            n = len(flatten(named[k])[0])
-            if k in self._donate_argnames:
+        for donated, part in parts:
+            n = len(flatten(part)[0])
+            if donated:
                 out += range(at, at + n)
             at += n
         return tuple(out)
@@ -240,15 +189,19 @@ class JitFunction:
                           "Python value the function only branches on, name it in static_argnums or static_argnames."
                           ) from None
 
-    def _unhashable(self, static) -> ValueError:
+    def _bad_static(self, static, error: Exception) -> ValueError | None:
+        """What to raise for static arguments that cannot be looked up."""
         for place, kind, value in static:
+            which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
             try:
                 hash(value)
             except TypeError:
-                which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
                 return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument "
                                   f"of {which} of type {kind}: {value!r}. Pass a tuple, a frozen dataclass or a str.")
-        return ValueError("Non-hashable static arguments are not supported.")
+        if not static:
+            return None
+        return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of types "
+                          f"{[kind for _, kind, _ in static]}, raised {type(error).__name__}: {error}")
 
     # -- the rest of the public face -----------------------------------------------------------------------------------
 
@@ -283,6 +236,16 @@ class JitFunction:
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else _typed(x) for x in leaves]
         return self._traced(leaves, tree, static, args, kwargs)
+
+
+def _positions(numbers, count: int) -> set[int]:
+    """Argument numbers, of which negative ones count from the end, that are among the first `count`."""
+    return {n % count for n in numbers if -count <= n < count}
+
+
+def _bound_axes() -> list:
+    """The named axes a trace may use: a program depends on their sizes."""
+    return [(name, t.size) for name, t in state.axes.items()]
 
 
 class _Typed:
@@ -323,7 +286,10 @@ def _run_call(args, params):
     found = closed.memo.get("program")
     if found is None:
         found = closed.memo["program"] = Program(simplify(closed), params["name"])
-    return found(list(args))
+    outs = found(list(args))
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        check_results(outs, params["name"], closed, args)
+    return outs
 
 
 def _trace_expand(function, avals, params) -> ClosedJaxpr:
@@ -376,18 +342,19 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
-    nums, names = _complete(fun, nums, names)
+    nums, names = _complete(fun, "static", nums, names)
     donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
     donated_names = as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
+    donated, donated_names = _complete(fun, "donate", donated, donated_names)
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
                          f"donate_argnums={donated}. A static argument has no memory to donate.")
     return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options)
 
 
-def _complete(fun, nums, names) -> tuple[tuple, tuple]:
-    """Static numbers and names, each told by the other through the signature; both checked against it."""
-    sig = signature(fun)
+def _complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
+    """Numbers and names of arguments, each told by the other through the signature; both checked against it."""
+    sig = signature(fun) if nums or names else None
     if sig is None:
         return nums, names
     params = list(sig.parameters.values())
@@ -397,11 +364,11 @@ def _complete(fun, nums, names) -> tuple[tuple, tuple]:
     has_kwargs = any(k is k.VAR_KEYWORD for k in kinds)
     for n in nums:
         if not -len(positional) <= n < len(positional) and not has_varargs:
-            raise ValueError(f"jitted function has static_argnums={nums} but only accepts {len(positional)} positional "
+            raise ValueError(f"jitted function has {kind}_argnums={nums} but only accepts {len(positional)} positional "
                              f"arguments: {', '.join(positional) or 'none'}.")
     for name in names:
         if name not in sig.parameters and not has_kwargs:
-            raise ValueError(f"jitted function has invalid argname {name!r} in static_argnames. Function signature: {sig}")
+            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}")
     by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
     by_name = [positional.index(n) for n in names if n in positional]
     all_nums = tuple(dict.fromkeys([*nums, *by_name]))

@@ -1,11 +1,12 @@
 """`vmap`: a function of one example made one of many."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of
 from gradix._api.autodiff import _transformed, arrays
-from gradix._base.tree import flatten, flatten_axes
+from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import typeof
 from gradix._core.operators import Array
 from gradix._ops.basis import move_axis, to_axis

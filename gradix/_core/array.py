@@ -73,6 +73,7 @@ def _rebuild(host, dtype, weak):
 
 _SCALARS: dict[tuple, ArrayImpl] = {}
 _SCALARS_LIMIT = 4096
+_shared: set[int] = set()       # their identities; they live as long as the process
 
 
 def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
@@ -84,7 +85,13 @@ def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
     a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
     if key is not None and len(_SCALARS) < _SCALARS_LIMIT:
         _SCALARS[key] = a
+        _shared.add(id(a))
     return a
+
+
+def is_shared(a: ArrayImpl) -> bool:
+    """Whether the array stands for a number wherever that number is met, so that its memory must stay."""
+    return id(a) in _shared
 
 
 def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import array as _arrays, dtypes
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.aval import make_aval
 
 
@@ -163,7 +163,7 @@ def _hook(name: str):
 
 def is_deleted(self) -> bool:
     """Whether the array's memory has been given up."""
-    return _concrete(self, "is_deleted")._host is None and self._buffer is None
+    return _concrete(self, "is_deleted")._host is None and (self._buffer is None or self._buffer.is_deleted())
 
 
 def is_ready(self) -> bool:
@@ -173,9 +173,9 @@ def is_ready(self) -> bool:
 
 
 def delete(self) -> None:
-    """Give up the array's memory; it must not be used again."""
-    _concrete(self, "delete")
-    self._host = self._buffer = None
+    """Give up the array's memory; it must not be used again. Numbers, which all their users share, stay."""
+    if not is_shared(_concrete(self, "delete")):
+        self._host = self._buffer = None
 
 
 def block_until_ready(self):

@@ -1,14 +1,14 @@
 """Evaluating primitives on concrete arrays: small work by NumPy on the host, the rest by XLA."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._core import array as _array
-from gradix._core import trace as _trace
+from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.key_flow import run_checked
@@ -50,25 +50,48 @@ def evaluate(prim, args, params):
         return compiled(prim, args, params)
     context = _options.context
     mode, nans, infs = _modes.get(context) or policy.mode_of(context)
-    out = prim.abstract(*[a.aval for a in args], **params)
-    if prim.multiple_results:
-        return _evaluate_many(prim, args, params, out, mode, nans or infs)
-    if mode != "host":
+    if len(args) == 2 and not params:           # the commonest case by far, without lists
+        x, y = args
+        out = prim.abstract(x.aval, y.aval)
+        if out.size + x.aval.size + y.aval.size > prim.host_limit if mode == "auto" else mode == "xla":
+            return compiled(prim, args, params)
+        token = _quiet()
+        try:
+            result = host(x._host if x._host is not None else x.host, y._host if y._host is not None else y.host)
+        finally:
+            _resume(token)
+    elif len(args) == 1 and not prim.multiple_results:
+        x, = args
+        out = prim.abstract(x.aval, **params)
+        if out.size + x.aval.size > prim.host_limit if mode == "auto" else mode == "xla":
+            return compiled(prim, args, params)
+        token = _quiet()
+        try:
+            result = host(x._host if x._host is not None else x.host, **params)
+        finally:
+            _resume(token)
+    else:
+        out = prim.abstract(*[a.aval for a in args], **params)
+        if prim.multiple_results:
+            return _evaluate_many(prim, args, params, out, mode, nans or infs)
         size = out.size
         for a in args:
             size += a.aval.size
-        if size > prim.host_limit or mode == "xla":
+        if size > prim.host_limit if mode == "auto" else mode == "xla":
             return compiled(prim, args, params)
-    token = _quiet()
-    try:
-        result = host(*[a._host if a._host is not None else a.host for a in args], **params)
-    finally:
-        _resume(token)
+        if prim.silent:
+            result = host(*[a._host if a._host is not None else a.host for a in args], **params)
+        else:
+            token = _quiet()
+            try:
+                result = host(*[a._host if a._host is not None else a.host for a in args], **params)
+            finally:
+                _resume(token)
     if type(result) is not np.ndarray or result.dtype is not out.dtype:
         result = _physical(result, out)
     wrapped = ArrayImpl(result, out)
     if nans or infs:
-        _check(prim.name, [wrapped])
+        check_floats(prim.name, [wrapped])
     return wrapped
 
 
@@ -83,7 +106,7 @@ def _evaluate_many(prim, args, params, out, mode, checked):
         _resume(token)
     wrapped = [ArrayImpl(_physical(r, a), a) for r, a in zip(results, out)]
     if checked:
-        _check(prim.name, wrapped)
+        check_floats(prim.name, wrapped)
     return wrapped
 
 
@@ -113,7 +136,7 @@ def compiled(prim, args, params):
         _programs[key] = program
     results = program(args)
     if _options.jax_debug_nans or _options.jax_debug_infs:
-        _check(prim.name, results)
+        check_floats(prim.name, results)
     return results if prim.multiple_results else results[0]
 
 
@@ -126,7 +149,7 @@ def single(prim, avals, params) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ())
 
 
-def _check(name: str, results) -> None:
+def check_floats(name: str, results) -> None:
     """What `debug_nans` and `debug_infs` ask for: raise where the first such value is made."""
     for r in results:
         value = r.host

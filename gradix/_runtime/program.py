@@ -1,7 +1,8 @@
 """A jaxpr compiled for a device, taking and giving arrays."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
@@ -22,14 +23,22 @@ def to_device(array: ArrayImpl):
     buffer = array._buffer
     if buffer is None:
         host = array._host
-        assert host is not None
+        if host is None:
+            raise _deleted(array)
         buffer = array._buffer = xla.put(host, array.aval, owned=True)
     return buffer
 
 
 def fetch(array: ArrayImpl):
     """The value of an array that is only on the device."""
+    if array._buffer is None:
+        raise _deleted(array)
     return xla.get(array._buffer)
+
+
+def _deleted(array: ArrayImpl) -> RuntimeError:
+    return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. It was given up by its delete(), "
+                        "or donated to a jitted function; keep a copy, or use what that function returned.")
 
 
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
@@ -47,12 +56,13 @@ class Program:
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         options = xla.options(compiler_options=compiler_options)
-        self.executable = xla.compile(lowered.text, lowered.in_avals, lowered.out_avals, lowered.host_callbacks, options)
+        self.executable = xla.compile(lowered.text, lowered.in_avals, lowered.out_avals, lowered.host_callbacks,
+                                      options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals
         self.lowered = lowered
-        self.donated = tuple([i for i in donated if i in lowered.kept])
+        self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         whole = lowered.kept == tuple(range(len(closed.jaxpr.invars)))
         self.kept: tuple[int, ...] | None = None if whole else lowered.kept
 

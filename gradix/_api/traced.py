@@ -1,0 +1,102 @@
+"""One signature of a jitted function: traced, compiled when first called, and run."""
+from __future__ import annotations
+
+import warnings
+
+from gradix._base import config as _config
+from gradix._core.array import ArrayImpl, is_shared
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.key_flow import call_checked, key_flow
+from gradix._runtime import dispatch, xla
+from gradix._runtime.program import Program
+from gradix._transforms.cse import simplify
+from gradix._transforms.staging import eval_closed
+
+_options = _config.state
+
+
+class Traced:
+    """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
+
+    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals")
+
+    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
+        self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
+        self.donated, self.keep_unused, self.options, self.avals = donated, keep_unused, options, avals
+        self.program: Program | None = None
+
+    def compiled(self) -> Program:
+        if self.program is None:
+            donated = tuple([i + len(self.consts) for i in self.donated])
+            self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
+                                   compiler_options=self.options)
+            if donated:
+                _warn_of_unusable(self.program, self.name)
+        return self.program
+
+    def run(self, leaves):
+        """Call the compiled program on concrete arrays."""
+        if self.donated:
+            return self.run_donating(self.program or self.compiled(), leaves)
+        return (self.program or self.compiled())(self.consts + leaves if self.consts else leaves)
+
+    def run_donating(self, program: Program, leaves):
+        """As `run`; the arguments whose memory a result took over have no value any more."""
+        donated = frozenset(self.donated)
+        given = [ArrayImpl(x.host, x.aval) if i in donated and is_shared(x) else x for i, x in enumerate(leaves)]
+        args = [*self.consts, *given]
+        outs = program(args)
+        for i in program.donated:
+            args[i]._host = None
+            xla.delete(args[i]._buffer)             # XLA copies, and keeps, memory it may not write to
+        return outs
+
+
+class KeyCheckedTraced(Traced):
+    """Under the option jax_debug_key_reuse: a program that must not consume a random key twice."""
+
+    __slots__ = ("flow",)
+
+    def __init__(self, jaxpr: ClosedJaxpr, *rest):
+        super().__init__(jaxpr, *rest)
+        self.flow = key_flow(jaxpr)
+
+    def run(self, leaves):
+        return call_checked(self.flow, f"jit-compiled function {self.name}", self.consts + leaves,
+                            lambda: super(KeyCheckedTraced, self).run(leaves), len(self.consts))
+
+
+class FloatCheckedTraced(Traced):
+    """Under the options jax_debug_nans and jax_debug_infs: a program whose results must be free of them."""
+
+    __slots__ = ()
+
+    def run(self, leaves):
+        outs = super().run(leaves)
+        check_results(outs, self.name, self.jaxpr, self.consts + leaves)
+        return outs
+
+
+def kind_of_traced() -> type[Traced]:
+    """The class that checks what the options ask for."""
+    if _options.jax_debug_key_reuse:
+        return KeyCheckedTraced
+    return FloatCheckedTraced if _options.jax_debug_nans or _options.jax_debug_infs else Traced
+
+
+def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
+    """Raise for a NaN or infinity in the results, naming the operation that made it where the arguments still are."""
+    try:
+        dispatch.check_floats(f"the jit-compiled function {name}", outs)
+    except FloatingPointError:
+        if not any([x.is_deleted() for x in args]):
+            eval_closed(jaxpr, *args)
+        raise
+
+
+def _warn_of_unusable(program: Program, name: str) -> None:
+    module = program.lowered
+    lost = [str(module.in_avals[module.kept.index(i)]) for i in module.unusable_donations if i in module.kept]
+    if lost:
+        warnings.warn(f"Some donated buffers were not usable: {', '.join(lost)}. No result of {name} has that shape and "
+                      "dtype; donate arguments that a result can replace.", stacklevel=4)
