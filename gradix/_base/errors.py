@@ -88,7 +88,7 @@ class TracerArrayConversionError(JAXTypeError):
             f"{_type_of(tracer)}.{_where(tracer)}"
             + _instead(
                 "the function of the same name in jnp for one of NumPy; jnp.asarray(table)[i] to index a NumPy array;\n"
-                "jax.pure_callback to call code that works on numbers only."
+                "gradix.pure_callback to call code that works on numbers only."
             )
         )
 
@@ -140,7 +140,7 @@ def _leak_message(tracer, use: str) -> str:
         f"it was traced in{detail}.{_where(tracer)}"
         + _instead(
             "return the value from the function, rather than store it in a global, an attribute or a list;\n"
-            "values from outside come in as arguments. jax.checking_leaks() finds the place where it escapes."
+            "values from outside come in as arguments. gradix.checking_leaks() finds the place where it escapes."
         )
     )
 
@@ -159,3 +159,9 @@ class InconclusiveDimensionOperation(Exception):
 
 class RetraceError(RuntimeError):
     """A function with `max_traces` was traced more often. The message names what differs from the traces before."""
+
+
+# Tracebacks name the classes as users write them.
+for _name in __all__:
+    if _name != JaxRuntimeError.__name__:
+        globals()[_name].__module__ = "gradix.errors"

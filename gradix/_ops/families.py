@@ -26,10 +26,16 @@ def broadcast_shapes_of(name: str, avals) -> tuple:
             continue
         if len(s) != len(shape) or any(m != n and m != 1 and n != 1 for m, n in zip(s, shape)):
             raise TypeError(f"{name} got incompatible shapes for broadcasting: "
-                            f"{', '.join(str(a.shape) for a in avals)}. Its operands need one shape, or axes of size 1, "
-                            f"or no axes at all; gradix.numpy.{name} also broadcasts operands of different rank.")
+                            f"{', '.join(str(a.shape) for a in avals)}. {_shapes_advice(name, s, shape)}")
         shape = tuple(n if m == 1 else m for m, n in zip(shape, s))
     return shape
+
+
+def _shapes_advice(name: str, s, t) -> str:
+    if len(s) == len(t):
+        return "Axes at the same place need the same size, or size 1; x[:, None] adds an axis of size 1."
+    return (f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of different "
+            "rank, and x[None] adds an axis.")
 
 
 class Elementwise(Primitive):
