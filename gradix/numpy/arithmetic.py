@@ -15,6 +15,7 @@ from gradix.numpy.promotion import (
     inexact_operand,
     inexact_operands,
     like,
+    matching,
     number,
     numeric_operand,
     numeric_operands,
@@ -196,14 +197,14 @@ def floor_divide(x1, x2, /):
         return lax.div(x, y)
     if type(x2) is int and x2 > 0 and dtype in dtypes.INTEGER and x2 <= dtypes.iinfo(dtype).max:
         if not x2 & (x2 - 1):
-            return lax.shift_right_arithmetic(x, like(y, x2.bit_length() - 1))
+            return lax.shift_right_arithmetic(x, matching(y, x2.bit_length() - 1))
         q = lax.div(x, y)
-        return where(lax.lt(lax.rem(x, y), like(x, 0)), lax.sub(q, like(q, 1)), q)
+        return where(lax.lt(lax.rem(x, y), matching(x, 0)), lax.sub(q, matching(q, 1)), q)
     if dtype in dtypes.INTEGER:
         q = lax.div(x, y)
-        uneven = lax.ne(lax.rem(x, y), like(x, 0))
+        uneven = lax.ne(lax.rem(x, y), matching(x, 0))
         down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
-        return where(down, lax.sub(q, like(q, 1)), q)
+        return where(down, lax.sub(q, matching(q, 1)), q)
     if dtype in COMPLEX:
         raise TypeError(f"floor_divide does not support complex-valued inputs, got {dtype}.")
     return _float_divmod(x, y)[0]
@@ -219,11 +220,11 @@ def remainder(x1, x2, /):
     """
     x, y = numeric_operands("remainder", x1, x2)
     dtype = x.aval.dtype
-    zero = like(x, 0)
+    zero = matching(x, 0)
     if dtype in dtypes.INTEGER:
         if type(x2) is int and 0 < x2 <= dtypes.iinfo(dtype).max:
             return _remainder_of_positive(x, y, x2)
-        y = where(lax.eq(y, zero), like(y, 1), y)
+        y = where(lax.eq(y, zero), matching(y, 1), y)
     r = lax.rem(x, y)
     away = lax.bitwise_and(lax.ne(lax.lt(r, zero), lax.lt(y, zero)), lax.ne(r, zero))
     return where(away, lax.add(r, y), r)
@@ -232,9 +233,9 @@ def remainder(x1, x2, /):
 def _remainder_of_positive(x, y, divisor: int):
     """The remainder of integers by a number above zero."""
     if not divisor & (divisor - 1):
-        return lax.bitwise_and(x, like(y, divisor - 1))
+        return lax.bitwise_and(x, matching(y, divisor - 1))
     r = lax.rem(x, y)
-    return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, like(r, 0)), lax.add(r, y), r)
+    return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
 
 
 def mod(x1, x2, /):
@@ -279,12 +280,12 @@ def divmod(x1, x2, /):
 
 
 def _float_divmod(x, y):
-    zero = like(x, 0)
+    zero = matching(x, 0)
     r = lax.rem(x, y)
     q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
     down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.sign(y), lax.sign(r)))
     r = where(down, lax.add(r, y), r)
-    return lax.round(where(down, lax.sub(q, like(q, 1)), q)), r
+    return lax.round(where(down, lax.sub(q, matching(q, 1)), q)), r
 
 
 # -- powers --------------------------------------------------------------------------------------------------------
@@ -326,7 +327,7 @@ def _power_of_array(x1, x2):
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
             return lax.integer_pow(x, int(x2.host))
         return _integer_power(x, y)
-    if x2.aval.dtype in dtypes.INTEGER and not isinstance(x1, int):
+    if x2.aval.dtype in dtypes.INTEGER and (isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT):
         exponent = x2 if x2.aval.ndim == y.aval.ndim else lax.broadcast_in_dim(
             x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim)))
         return lax.pow(x, exponent)                 # an integer exponent keeps the derivative in x defined at 0
@@ -335,7 +336,8 @@ def _power_of_array(x1, x2):
 
 def _integer_power(x, y):
     """`xʸ` of integers by squaring, over the bits of `y` that matter before the result overflows."""
-    zero, one = like(x, 0), like(x, 1)
+    largest = y if y.aval.ndim else x
+    zero, one = like(largest, 0), like(largest, 1)
     out = where(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
     for bit in range(6):
         if bit:

@@ -341,7 +341,7 @@ def _vectors(name: str, a, v, mode: str):
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}.")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
-    return convert(x, x.aval.dtype), convert(y, y.aval.dtype)
+    return x, y
 
 
 def _slide(x, y, mode: str, precision, preferred):

@@ -113,10 +113,7 @@ def _no_array(x, dtype) -> TypeError:
 
 def _from_number(x, dtype) -> Array:
     if dtype is None:
-        try:
-            return as_array(x)
-        except OverflowError as error:
-            raise OverflowError(f"{error} Pass dtype= to name a wider one.") from None
+        return number(x, *dtypes.scalar_type(type(x)))
     if type(x) is int and dtype in dtypes.INTEGER:
         dtypes.check_python_int(x, dtype)
     with np.errstate(over="ignore"):

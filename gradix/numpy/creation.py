@@ -14,13 +14,17 @@ from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
 
+_BYTE = np.dtype("int8")
+
+
 # -- filled arrays -------------------------------------------------------------------------------------------------
 
 def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
     if dtypes.is_extended(dtype):
-        raise TypeError(f"{name} cannot make arrays of dtype {dtype}: keys come from random.key and random.split.")
-    x = lax.full(shape, number(value, dtype))
+        x = lax.full_like(lax.full(shape, number(0, _BYTE)), value, dtype)
+    else:
+        x = lax.full(shape, number(value, dtype))
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
@@ -101,7 +105,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 def _value_of(name: str, value, dtype):
     if type(value) in (int, float, complex, bool) and dtype is not None:
         if type(value) is complex and dtype not in COMPLEX:
-            value = value.real
+            raise TypeError(f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its .real part.")
         return number(value if dtype not in INTEGER else int(value), dtype)
     value = as_operand(name, value, 1)
     return value if dtype is None else convert(value, dtype)

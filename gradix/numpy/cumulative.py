@@ -22,7 +22,7 @@ def _running(name: str, op, a, axis, dtype, out, fill=None, promote: bool = Fals
     elif own in dtypes.BOOL or (promote and own in dtypes.INTEGER):
         own = _widened(own) if promote else dtypes.python_scalar_dtype(int)
     if own in dtypes.BOOL:
-        return convert(op(convert(x, dtypes.python_scalar_dtype(int)), axis=axis), own)
+        return convert(op(convert(convert(x, own), dtypes.python_scalar_dtype(int)), axis=axis), own)
     return op(convert(x, own), axis=axis)
 
 

@@ -6,7 +6,7 @@ import math
 from gradix import lax
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like
+from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching
 from gradix.numpy.selection import where
 
 
@@ -100,7 +100,7 @@ def hypot(x1, x2, /):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
                          "first, such as by using abs(x)")
     x, y = lax.abs(x), lax.abs(y)
-    zero, one, inf = (like(x, v) for v in (0.0, 1.0, math.inf))
+    zero, one, inf = (like(y if y.aval.ndim else x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
     large, small = lax.max(x, y), lax.min(x, y)
     none = lax.eq(large, zero)
@@ -175,10 +175,10 @@ def _log_of_sum(x, y, power, per_log: float):
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)
     level = lax.ne(gap, gap)                                # both infinite with one sign, or NaN
-    gap = where(level, like(x, 0.0), gap)                   # keeps the derivative of the other branch finite
+    gap = where(level, matching(gap, 0.0), gap)             # keeps the derivative of the other branch finite
     part = lax.log1p(power(lax.neg(lax.abs(gap))))
     if per_log != 1.0:
-        part = lax.mul(like(x, per_log), part)
+        part = lax.mul(like(part, per_log), part)
     return where(level, top, lax.add(top, part))
 
 

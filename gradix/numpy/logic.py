@@ -19,6 +19,7 @@ from gradix.numpy.promotion import (
     numeric_operand,
     numeric_operands,
     operands,
+    same_rank,
 )
 from gradix.numpy.selection import where
 
@@ -66,6 +67,14 @@ def _truth(name: str, x, position: int = 0) -> Array:
     return x if dtype == _BOOL else lax.ne(x, like(x, 0))
 
 
+def _truths(name: str, x, y) -> tuple[Array, Array]:
+    """Whether the elements of two operands are not zero, in one rank."""
+    x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
+    a, b = x.aval, y.aval
+    weak = a.weak_type and b.weak_type if a.ndim or b.ndim else a.weak_type or b.weak_type
+    return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
+
+
 def logical_and(x, y):
     """Whether both are not zero, elementwise.
 
@@ -74,7 +83,7 @@ def logical_and(x, y):
         >>> jnp.logical_and(jnp.array([True, False]), True)
         Array([ True, False], dtype=bool)
     """
-    return lax.bitwise_and(*operands("logical_and", _truth("logical_and", x), _truth("logical_and", y, 1)))
+    return lax.bitwise_and(*_truths("logical_and", x, y))
 
 
 def logical_or(x, y):
@@ -85,7 +94,7 @@ def logical_or(x, y):
         >>> jnp.logical_or(jnp.array([True, False]), False)
         Array([ True, False], dtype=bool)
     """
-    return lax.bitwise_or(*operands("logical_or", _truth("logical_or", x), _truth("logical_or", y, 1)))
+    return lax.bitwise_or(*_truths("logical_or", x, y))
 
 
 def logical_xor(x, y):
@@ -96,7 +105,7 @@ def logical_xor(x, y):
         >>> jnp.logical_xor(jnp.array([True, False]), True)
         Array([False,  True], dtype=bool)
     """
-    return lax.bitwise_xor(*operands("logical_xor", _truth("logical_xor", x), _truth("logical_xor", y, 1)))
+    return lax.bitwise_xor(*_truths("logical_xor", x, y))
 
 
 def logical_not(x, /):
@@ -248,7 +257,7 @@ def isinf(x, /):
     x = as_operand("isinf", x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
-        return lax.eq(lax.abs(x), like(x, math.inf))
+        return lax.eq(lax.abs(x), number(math.inf, dtype))
     if dtype in COMPLEX:
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     return _constant(False, x.aval.shape)
@@ -288,7 +297,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     x = as_operand(name, x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
-        return lax.eq(x, like(x, infinity))
+        return lax.eq(x, number(infinity, dtype))
     if dtype in COMPLEX:
         raise ValueError("isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag.")
     return _constant(False, x.aval.shape)
@@ -303,9 +312,7 @@ def iscomplex(x):
         Array([False,  True], dtype=bool)
     """
     x = as_operand("iscomplex", x)
-    if x.aval.dtype not in COMPLEX:
-        return _constant(False, x.aval.shape)
-    part = lax.imag(x)
+    part = lax.imag(x) if x.aval.dtype in COMPLEX else lax.full_like(x, 0)
     return lax.ne(part, like(part, 0.0))
 
 

@@ -66,8 +66,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         mask = broadcast_to(where_mask("mean", where, shape), shape)
         count = sum(convert(mask, work), axes, work, None, keepdims)
     total = sum(x, axes, work, None, keepdims, None, where)
-    out_ = lax.div(total, count) if work in INEXACT else lax.div(convert(total, _F32), convert(count, _F32))
-    return convert(out_, result)
+    return convert(lax.div(total, count), result)
 
 
 def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False):
@@ -186,7 +185,7 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     real = square.aval.dtype
     if where is None:
         count = count_of(shape, axes)
-        if type(ddof) is int and count > ddof and type(count) is int:
+        if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT:
             return convert(lax.div(sum(square, axes, real, None, keepdims), number(count - ddof, real)), result)
         count = number(count, real)
     else:
@@ -209,7 +208,9 @@ def variance_dtypes(name: str, own, dtype):
         raise ValueError(f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of "
                          f"an array of complex values, got dtype={dtype}. Leave dtype out: the result is real anyway.")
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
-    return work, dtypes.real_dtype(result) if result in COMPLEX else result
+    if result in dtypes.BOOL:
+        raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")
+    return work, result
 
 
 def distance_squared(x, center):

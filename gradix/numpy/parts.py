@@ -347,7 +347,9 @@ def angle(z, deg: bool = False):
     """
     z = as_operand("angle", z)
     x, y = inexact_operands("angle", real(z), imag(z))
-    out = lax.atan2(convert(y, y.aval.dtype), convert(x, x.aval.dtype))
+    if z.aval.dtype not in COMPLEX and (not x.aval.ndim or z.aval.dtype not in FLOAT):      # as JAX types it
+        x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
+    out = lax.atan2(y, x)
     return lax.mul(out, like(out, 180 / math.pi)) if deg else out
 
 

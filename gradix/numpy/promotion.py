@@ -41,6 +41,12 @@ def number(x, dtype, weak: bool = False) -> ArrayImpl:
 
 
 def like(x: Array, value) -> ArrayImpl:
+    """A Python number as a 0-d array to use beside `x`: of its dtype, and weak only beside a weak scalar."""
+    aval = x.aval
+    return number(value, aval.dtype, aval.weak_type and not aval.ndim)
+
+
+def matching(x: Array, value) -> ArrayImpl:
     """A Python number as a 0-d array of the dtype and weakness of `x`."""
     aval = x.aval
     return number(value, aval.dtype, aval.weak_type)

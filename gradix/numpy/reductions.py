@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.dtypes import FLOAT, INTEGER
 from gradix._core.operators import Array
@@ -16,8 +17,8 @@ from gradix.numpy.selection import where as choose
 _BOOL = np.dtype(bool)
 _F32 = np.dtype("float32")
 # Sums of these neither widen nor go through another dtype.
-_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int32", "int64", "uint32",
-                                          "uint64"))
+_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64"))
+_DIRECT_OF_32 = frozenset(np.dtype(t) for t in ("int32", "uint32"))
 
 
 def keep_axes(out, shape: tuple, axes: tuple):
@@ -102,12 +103,11 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    if isinstance(a, Array) and a.aval.dtype in _DIRECT and not a.aval.weak_type and (
-            dtype is None and where is None and initial is None and out is None and not keepdims):
-        ndim = a.aval.ndim
-        if axis is None:
-            return lax.reduce_sum(a, ALL[ndim])
-        return lax.reduce_sum(a, axes_of(axis, ndim))
+    if isinstance(a, Array) and dtype is None and where is None and initial is None and out is None and not keepdims:
+        aval = a.aval
+        own = aval.dtype
+        if not aval.weak_type and (own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)):
+            return lax.reduce_sum(a, ALL[aval.ndim] if axis is None else axes_of(axis, aval.ndim))
     return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where,
                        promote_integers)
 

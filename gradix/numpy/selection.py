@@ -46,10 +46,14 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     if size is not None or fill_value is not None:
         raise ValueError(f"where: size and fill_value belong to the form with one argument, got size={size}, "
                          f"fill_value={fill_value} beside x and y.")
-    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and isinstance(condition, Array):
-        a = condition.aval
-        if a.shape == x.aval.shape and a.dtype == _BOOL:
-            return lax.select_n(condition, y, x)
+    if isinstance(x, Array) and isinstance(condition, Array):
+        a, b = condition.aval, x.aval
+        if a.shape == b.shape and a.dtype is _BOOL:
+            if isinstance(y, Array):
+                if y.aval is b:
+                    return lax._choose(condition, y, x)
+            elif not b.weak_type and b.dtype in BESIDE.get(type(y), ()):
+                return lax._choose(condition, number(y, b.dtype), x)
     return _select(_truth("where", condition), *_values(x, y))
 
 
