@@ -1,12 +1,13 @@
 """The primitive: one operation and every rule the transforms know for it."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
-from gradix._core.aval import ShapedArray
-from gradix._core.effects import no_effects
 from gradix._core import trace as _trace
 from gradix._core.array import as_array
+from gradix._core.aval import ShapedArray
+from gradix._core.effects import no_effects
 
 
 class Linear:
@@ -52,6 +53,7 @@ class Primitive:
     map_primitive = False
     host: Callable[..., Any] | None = None
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
+    silent = False             # whether the host rule can never meet a floating-point exception
     run: Callable[..., Any] | None = None
     expand: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None

@@ -45,6 +45,8 @@ def add_any(x, y):
 class BroadcastInDim(Primitive):
     """Place an array's axes among a larger shape's; axes of size 1 stretch."""
 
+    silent = True
+
     def abstract(self, x, *, shape, broadcast_dimensions, sharding=None):
         if len(broadcast_dimensions) != x.ndim:
             raise TypeError(f"broadcast_in_dim needs one broadcast dimension per operand axis, got operand shape "
@@ -103,8 +105,16 @@ _ACCUMULATORS.update({np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOA
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
+    types: dict = {}
+
     def abstract(self, x, *, axes, out_sharding=None):
-        return make_aval(drop_axes("reduce_sum", x, axes), x.dtype, x.weak_type)
+        found = self.types.get((x, axes))
+        if found is None:
+            found = make_aval(drop_axes("reduce_sum", x, axes), x.dtype, x.weak_type)
+            if len(self.types) >= 4096:
+                self.types.clear()
+            self.types[x, axes] = found
+        return found
 
     def host(self, x, *, axes, out_sharding=None):
         dtype = x.dtype
@@ -143,6 +153,8 @@ def reduce_sum(x, axes):
 
 class Transpose(Primitive):
     """Permute the axes: axis i of the result is axis `permutation[i]` of the operand."""
+
+    silent = True
 
     def abstract(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):

@@ -180,6 +180,8 @@ def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementw
 class Structural(Primitive):
     """Rearranges one array, linear in it: subclasses give `abstract`, `host`, `lower`, `transpose`, `batch`."""
 
+    silent = True
+
     def jvp(self, primals, tangents, **params):
         t, = tangents
         y = bind(self, primals, params)

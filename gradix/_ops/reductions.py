@@ -244,7 +244,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
         >>> lax.reduce_sum(jnp.ones((2, 3)), axes=(1,))
         Array([3., 3.], dtype=float32)
     """
-    x = as_operand("reduce_sum", operand)
+    x = operand if isinstance(operand, Array) else as_operand("reduce_sum", operand)
     if x.aval.dtype not in dtypes.NUMERIC:
         raise TypeError(f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
                         "numeric dtype with .astype(...) first; gradix.numpy.sum counts booleans.")

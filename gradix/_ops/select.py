@@ -19,6 +19,8 @@ class SelectN(Primitive):
     The cases have one shape, or are scalars beside arrays of it; so is `which`.
     """
 
+    silent = True
+
     @memoised
     def abstract(self, which, *cases):
         shape = next((c.shape for c in cases if c.shape), ())
