@@ -1,4 +1,4 @@
-"""Indexing and x.at[...]: against NumPy where it agrees, and what happens out of bounds, under tracing and on misuse."""
+"""Indexing and x.at[...]: NumPy is the reference; then bounds, tracing and misuse."""
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -23,15 +23,17 @@ def index_text(index):
 
 
 INDICES = [
-    0, -1, np.int64(2), I(None), I(1, None), I(None, None, -1), I(None, -5, 2), I(5, 1), I(-1, None, -2), I(2, 100), None,
-    ..., (), (0, 1, 2), (..., -1), (None, ..., None), (1, None, I(1, 3)), (I(None), 0), (I(None, None, 2), I(None), I(4, 0, -3)),
+    0, -1, np.int64(2), I(None), I(1, None), I(None, None, -1), I(None, -5, 2), I(5, 1), I(-1, None, -2), I(2, 100),
+    None, ..., (), (0, 1, 2), (..., -1), (None, ..., None), (1, None, I(1, 3)), (I(None), 0),
+    (I(None, None, 2), I(None), I(4, 0, -3)),
     (0, ..., I(None, None, -1)), (I(0), ...), (None, I(1, 2), None, 3), (-1, I(None, None, -1), None, I(1, 4, 2)),
     # integer arrays
     np.array([0, 2]), np.array([-1, 0, 0]), np.array([[0, 1], [2, -3]]), np.zeros((0,), int), np.zeros((2, 0), int),
     (np.array([0, 2]), np.array([1, 3])), (np.array([[0], [2]]), np.array([1, 3])), (I(None), np.array([1, 1, 0])),
     (np.array([0, 2]), I(None), np.array([1, 3])), (0, np.array([1, 2])), (0, I(None), np.array([1, 2])),
-    (np.array([1, 2]), I(None), 0), (I(1, 3), np.array([0, 1]), I(None, None, -1)), (I(None, None, 2), np.array([3, 0])),
-    (I(None, None, -2), np.array([3, 0]), None), (None, np.array([2, 1])), (np.array([2, 1]), None, np.array([0, 3])),
+    (np.array([1, 2]), I(None), 0), (I(1, 3), np.array([0, 1]), I(None, None, -1)),
+    (I(None, None, 2), np.array([3, 0])), (I(None, None, -2), np.array([3, 0]), None),
+    (None, np.array([2, 1])), (np.array([2, 1]), None, np.array([0, 3])),
     (..., np.array([4, 4])), (np.array([1]), ..., np.array([[0, 2], [4, 4]])), (np.uint8([1, 2]), I(0, 2)),
     ([0, 2],), (0, [1, 2]), ((0, 1), (1, 2)), np.array(1), (np.array(1), I(1, 3)), (I(1, 3), np.array(-1), 0),
     # masks
@@ -86,7 +88,7 @@ def indices(draw):
             out.append(slice(draw(whole), draw(whole), draw(st.sampled_from([None, 1, 2, -1, -2]))))
         elif kind == "array":
             flat = draw(st.lists(st.integers(-n, n - 1), min_size=int(np.prod(common)), max_size=int(np.prod(common))))
-            out.append(np.array(flat).reshape(common))
+            out.append(np.array(flat, dtype=int).reshape(common))
         elif kind == "mask" and not any(isinstance(e, np.ndarray) for e in out):
             out.append(np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n))))
             common = (int(out[-1].sum()),)
@@ -167,7 +169,7 @@ def test_repeated_indices_take_part_in_turn():
     same(x.at[i].divide(2), [0.5, 1, 0.25])
     same(x.at[i].subtract(1), [0, 1, -1])
     same(x.at[i].apply(lambda v: v * 2), [2, 1, 4])
-    same(gradix.jit(lambda x: x.at[1:].apply(jnp.sin))(x), [1, np.sin(np.float32(1)), np.sin(np.float32(1))])
+    same(gradix.jit(lambda x: x.at[1:].apply(jnp.negative))(x), [1, -1, -1])
 
 
 def test_the_dtype_stays_and_weak_types_too():
@@ -247,7 +249,7 @@ WRONG = [
     (lambda x: x[{}], IndexError, "only integers, slices"),
     (lambda x: x[1.0:], TypeError, "interpreted as an integer"),
     (lambda x: x[::0], ValueError, "zero"),
-    (lambda x: x[np.ones(2, bool)], IndexError, r"did not match shape of indexed array in index 0: got \(2,\), expected \[3\]"),
+    (lambda x: x[np.ones(2, bool)], IndexError, r"did not match .* in index 0: got \(2,\), expected \[3\]"),
     (lambda x: x[:, np.ones((5, 5), bool)], IndexError, r"in index 1: got \(5, 5\), expected \[4, 5\]"),
     (lambda x: x[np.zeros((2, 3), int), np.zeros(4, int)], ValueError, "Incompatible shapes for broadcasting"),
     (lambda x: x[:0][0], IndexError, "size 0"),

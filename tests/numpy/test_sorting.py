@@ -1,0 +1,188 @@
+"""Order, search and sets: NumPy is the reference; sizes given beforehand under tracing."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix.errors import ConcretizationTypeError
+
+V = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5], np.int32)
+F = np.array([2.5, np.nan, -0.0, 0.0, -np.inf, 2.5, np.inf, -1], np.float32)
+C = np.array([1 + 2j, 1 - 2j, 0, 3j, 1 + 2j], np.complex64)
+M = np.array([[3, 1, 2], [0, 3, 3], [3, 1, 2]], np.int32)
+
+
+def same(got, want):
+    if isinstance(want, (list, tuple)) and not all(np.isscalar(w) for w in want):
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            same(g, w)
+        return
+    assert np.shape(got) == np.shape(want)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+CASES = """
+jnp.sort(v), jnp.sort(f), jnp.sort(m), jnp.sort(m, 0), jnp.sort(m, None), jnp.sort(c), jnp.sort(v > 2)
+jnp.argsort(v, stable=True), jnp.argsort(m, 0, stable=True), jnp.argsort(m, None, stable=True)
+jnp.argsort(f, stable=True)
+jnp.argsort(c, stable=True)
+jnp.lexsort((v, v > 3)), jnp.lexsort(m), jnp.lexsort((m, -m), 0)
+jnp.sort_complex(v), jnp.sort_complex(c)
+jnp.nonzero(v > 3), jnp.nonzero(m), jnp.flatnonzero(m > 1), jnp.argwhere(m > 1), jnp.argwhere(c), jnp.where(m > 1)
+jnp.searchsorted(jnp.sort(v), v), jnp.searchsorted(jnp.sort(v), m, side="right"), jnp.searchsorted(jnp.sort(v), 4.5)
+jnp.searchsorted(v, 4, sorter=jnp.argsort(v)), jnp.searchsorted(jnp.sort(f), f)
+jnp.searchsorted(jnp.sort(f), f, "right")
+jnp.searchsorted(jnp.sort(c), c)
+jnp.unique(v), jnp.unique(f), jnp.unique(m, axis=0), jnp.unique(m, axis=1), jnp.unique(m), jnp.unique(v[:0])
+jnp.unique(v, return_index=True, return_inverse=True, return_counts=True), jnp.unique(f, equal_nan=False)
+jnp.unique(m, True, True, True), jnp.unique_all(v), jnp.unique_counts(v), jnp.unique_inverse(m)
+jnp.sort(jnp.unique_values(v))
+jnp.union1d(v, m), jnp.intersect1d(v, m), jnp.intersect1d(v, m[0], return_indices=True), jnp.setdiff1d(v, m)
+jnp.setxor1d(v, m), jnp.setdiff1d(v, m, assume_unique=True), jnp.intersect1d(v, v + 100), jnp.union1d(v, 0.5 * v)
+jnp.isin(m, v), jnp.isin(m, v[:2], invert=True), jnp.isin(f, f), jnp.isin(v, v[:0])
+""".strip().splitlines()
+
+
+def names(module, array):
+    return {"jnp": module, "v": array(V), "f": array(F), "c": array(C), "m": array(M)}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_as_numpy(text):
+    same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
+
+
+@pytest.mark.parametrize("text", [t for t in CASES if not any(s in t for s in ("nonzero", "unique", "1d"))])
+def test_compiled_as_eager(text):
+    given = names(jnp, jnp.asarray)
+
+    def evaluate(v, f, c, m):
+        return eval(text, {"jnp": jnp, "v": v, "f": f, "c": c, "m": m})
+
+    same(gradix.jit(evaluate)(V, F, C, M), eval(text, given))
+
+
+def test_descending_order_is_stable_too():
+    keys = jnp.array([1, 0, 1, 0, 1])
+    same(jnp.argsort(keys, descending=True), [0, 2, 4, 1, 3])
+    same(jnp.sort(jnp.asarray(V), descending=True), np.sort(V)[::-1])
+    same(V[np.asarray(jnp.argsort(jnp.asarray(V), descending=True, stable=False))], np.sort(V)[::-1])
+    assert jnp.argsort(jnp.asarray(V), dtype="int16").dtype == jnp.int16
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "bfloat16"])
+@pytest.mark.parametrize("kth", [0, 3, -1, -9])
+def test_partition(dtype, kth):
+    x = jnp.stack([jnp.asarray(V), jnp.asarray(V[::-1].copy())]).astype(dtype)
+    part, order = jnp.partition(x, kth), jnp.argpartition(x, kth)
+    at = kth % 9
+    for row, p, o in zip(np.asarray(x, np.float32), np.asarray(part, np.float32), np.asarray(order)):
+        line = np.sort(row)
+        assert p[at] == line[at] and (p[:at] <= p[at]).all() and (p[at:] >= p[at]).all()
+        same(np.sort(p), line)
+        same(np.sort(o), np.arange(9))
+        assert (row[o][:at] <= row[o][at]).all() and (row[o][at:] >= row[o][at]).all()
+    same(jnp.partition(x.T, kth, 0), part.T)
+
+
+@pytest.mark.parametrize("method", ["scan", "scan_unrolled", "compare_all", "sort"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 7, 16, 17, 100])
+def test_methods_of_searchsorted(method, side, n):
+    line = np.sort(np.random.RandomState(n).randint(0, 30, n)).astype(np.float32)
+    values = np.arange(-2, 33, dtype=np.float32).reshape(5, 7)
+    values[0, 0] = np.nan
+    want = np.searchsorted(line, values, side)
+    same(jnp.searchsorted(line, values, side, method=method), want)
+    same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side, method=method))(line, values), want)
+
+
+def test_nonzero_of_a_given_size():
+    m = jnp.asarray(M)
+    for f in (jnp.nonzero, gradix.jit(jnp.nonzero, static_argnames=("size", "fill_value"))):
+        same(f(m, size=2), ([0, 0], [0, 1]))
+        same(f(m > 2, size=6, fill_value=-1), ([0, 1, 1, 2, -1, -1], [0, 1, 2, 0, -1, -1]))
+        same(f(m > 2, size=5, fill_value=(7, 8)), ([0, 1, 1, 2, 7], [0, 1, 2, 0, 8]))
+        same(f(m > 9, size=2), ([0, 0], [0, 0]))
+        same(f(m, size=0), (np.zeros(0), np.zeros(0)))
+    same(gradix.jit(lambda x: jnp.argwhere(x > 2, size=5, fill_value=-1))(m)[-1], [-1, -1])
+    same(gradix.jit(lambda x: jnp.flatnonzero(x > 2, size=3))(m), [0, 4, 5])
+    same(gradix.jit(lambda x: jnp.where(x > 2, size=1))(m), ([0], [0]))
+    same(gradix.vmap(lambda r: jnp.flatnonzero(r > 2, size=2, fill_value=9))(m), [[0, 9], [1, 2], [0, 9]])
+
+
+def test_unique_of_a_given_size():
+    v = jnp.asarray(V)
+    unique = gradix.jit(lambda x: jnp.unique(x, True, True, True, size=8, fill_value=-1))
+    values, first, inverse, counts = np.unique(V, True, True, True)
+    same(unique(v), ([*values, -1], [*first, first[0]], inverse, [*counts, 0]))
+    same(gradix.jit(lambda x: jnp.unique(x, size=3))(v), [1, 2, 3])
+    same(gradix.jit(lambda x: jnp.unique(x, size=9))(v), [*values, 1, 1])
+    same(gradix.jit(lambda x: jnp.unique(x, return_counts=True, size=3))(v), ([1, 2, 3], [2, 1, 1]))
+    same(gradix.jit(lambda x: jnp.unique(x, axis=0, size=3, fill_value=0))(M), [[0, 3, 3], [3, 1, 2], [0, 0, 0]])
+    same(gradix.jit(lambda x: jnp.unique(x, size=6))(F), [-np.inf, -1, 0, 2.5, np.inf, np.nan])
+
+
+def test_sets_of_a_given_size():
+    a, b = np.array([5, 1, 1, 2]), np.array([2, 3, 5])
+    jit = gradix.jit
+    same(jit(lambda a, b: jnp.union1d(a, b, size=5))(a, b), [1, 2, 3, 5, 1])
+    same(jit(lambda a, b: jnp.intersect1d(a, b, size=3))(a, b), [2, 5, 2])
+    same(jit(lambda a, b: jnp.intersect1d(a, b, size=3, fill_value=9, return_indices=True))(a, b),
+         ([2, 5, 9], [3, 0, 4], [0, 2, 3]))
+    same(jit(lambda a, b: jnp.setdiff1d(a, b, size=3))(a, b), [1, 0, 0])
+    same(jit(lambda a, b: jnp.setxor1d(a, b, size=3, fill_value=-1))(a, b), [1, 3, -1])
+
+
+def test_large_sets_are_not_compared_pair_by_pair():
+    x = np.random.RandomState(0).randint(0, 10 ** 6, 3000)
+    y = np.random.RandomState(1).randint(0, 10 ** 6, 3000)
+    same(jnp.isin(x, y), np.isin(x, y))
+    for method in ("compare_all", "sort", "binary_search"):
+        same(jnp.isin(x[:50], y[:50], method=method), np.isin(x[:50], y[:50]))
+
+
+def test_gradients_follow_the_elements():
+    x = jnp.array([3.0, 1.0, 2.0])
+    weights = jnp.array([1.0, 10.0, 100.0])
+    same(gradix.grad(lambda x: (jnp.sort(x) * weights).sum())(x), [100, 1, 10])
+    same(gradix.grad(lambda x: (jnp.sort(x, descending=True) * weights).sum())(x), [1, 100, 10])
+    same(gradix.grad(lambda x: (jnp.partition(x, 1) * weights).sum())(x), [100, 1, 10])
+
+
+WRONG = [
+    (lambda: jnp.sort(3), ValueError, "out of bounds"),
+    (lambda: jnp.sort(V, kind="quicksort"), TypeError, "stable"),
+    (lambda: jnp.argsort(V, order="f"), TypeError, "order"),
+    (lambda: jnp.sort([3, 1]), TypeError, "list"),
+    (lambda: jnp.lexsort(()), TypeError, "len > 0"),
+    (lambda: jnp.lexsort((V, V[:2])), ValueError, "same shape"),
+    (lambda: jnp.partition(V, 20), ValueError, "out of bounds"),
+    (lambda: jnp.partition(C, 1), NotImplementedError, "complex"),
+    (lambda: jnp.nonzero(3), ValueError, "0d"),
+    (lambda: jnp.nonzero(M, size=2, fill_value=(1, 2, 3)), ValueError, "tuple of length 2"),
+    (lambda: jnp.searchsorted(M, 1), ValueError, "1-dimensional"),
+    (lambda: jnp.searchsorted(V, 1, "middle"), ValueError, "middle"),
+    (lambda: jnp.searchsorted(V, 1, method="guess"), ValueError, "guess"),
+    (lambda: jnp.unique(V[:0], size=2), ValueError, "fill_value"),
+    (lambda: jnp.isin(V, V, method="guess"), ValueError, "guess"),
+    (lambda: jnp.ix_(V > 2), NotImplementedError, "Boolean"),
+    (lambda: jnp.ix_(M), ValueError, "1-dimensional"),
+]
+
+
+@pytest.mark.parametrize("f,error,text", WRONG)
+def test_misuse(f, error, text):
+    with pytest.raises(error, match=text):
+        f()
+
+
+@pytest.mark.parametrize("f", [
+    jnp.nonzero, jnp.unique, lambda x: jnp.where(x > 1), lambda x: jnp.setdiff1d(x, x), jnp.argwhere,
+    lambda x: jnp.union1d(x, x), lambda x: jnp.intersect1d(x, x), jnp.flatnonzero, lambda x: jnp.extract(x > 1, x)])
+def test_results_whose_size_depends_on_traced_values(f):
+    with pytest.raises(ConcretizationTypeError, match="size"):
+        gradix.jit(f)(V)
+    with pytest.raises(ConcretizationTypeError, match="nonzero"):
+        gradix.jit(jnp.nonzero)(V)
