@@ -4,19 +4,30 @@ from __future__ import annotations
 import sys
 
 from gradix import lax
-from gradix._base.lazy import lazy_module
 from gradix._core import array_members
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import install
-from gradix.numpy import conversion, cumulative, matrices, moments, parts, reductions, selection, views
+from gradix.numpy import (
+    conversion,
+    cumulative,
+    joining,
+    matrices,
+    moments,
+    parts,
+    products,
+    reductions,
+    searching,
+    selection,
+    shapes,
+    sorting,
+    taking,
+    views,
+)
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.indexing import getitem
 from gradix.numpy.operators import OPERATORS
 from gradix.numpy.placement import place
 from gradix.numpy.printing import array_repr, array_str
-
-_numpy = lazy_module("gradix.numpy")
-
 
 # -- arrangement ---------------------------------------------------------------------------------------------------
 
@@ -36,7 +47,7 @@ def reshape(self, *args, order: str = "C", out_sharding=None):
                 break
         else:
             return lax.reshape(self, shape)
-    return _numpy.reshape(self, shape, order, out_sharding=out_sharding)
+    return shapes.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def transpose(self, *args):
@@ -50,32 +61,32 @@ def transpose(self, *args):
     if not args or args == (None,):
         return lax.transpose(self, tuple(range(self.aval.ndim))[::-1])
     axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-    return _numpy.transpose(self, axes)
+    return shapes.transpose(self, axes)
 
 
 def flatten(self, order: str = "C", *, out_sharding=None):
     """The elements in one row."""
-    return _numpy.ravel(self, order=order, out_sharding=out_sharding)
+    return shapes.ravel(self, order=order, out_sharding=out_sharding)
 
 
 def ravel(self, order: str = "C", *, out_sharding=None):
     """The elements in one row."""
-    return _numpy.ravel(self, order=order, out_sharding=out_sharding)
+    return shapes.ravel(self, order=order, out_sharding=out_sharding)
 
 
 def squeeze(self, axis=None):
     """The array without its axes of size 1, or without those named."""
-    return _numpy.squeeze(self, axis)
+    return shapes.squeeze(self, axis)
 
 
 def swapaxes(self, axis1: int, axis2: int):
     """The array with two axes exchanged."""
-    return _numpy.swapaxes(self, axis1, axis2)
+    return shapes.swapaxes(self, axis1, axis2)
 
 
 def repeat(self, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
     """Each element repeated."""
-    return _numpy.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
+    return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
 
 
 # -- selection and order -------------------------------------------------------------------------------------------
@@ -83,47 +94,47 @@ def repeat(self, repeats, axis: int | None = None, *, total_repeat_length: int |
 def take(self, indices, axis: int | None = None, out=None, mode: str | None = None, unique_indices: bool = False,
          indices_are_sorted: bool = False, fill_value=None):
     """The elements at `indices`, along an axis or of the array in one row."""
-    return _numpy.take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+    return taking.take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
 
 
 def choose(self, choices, out=None, mode: str = "raise"):
     """Elements of the arrays `choices`, chosen by the array's integers."""
-    return _numpy.choose(self, choices, out, mode)
+    return taking.choose(self, choices, out, mode)
 
 
 def compress(self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0):
     """The parts along an axis at which the condition holds."""
-    return _numpy.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+    return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def nonzero(self, *, fill_value=None, size: int | None = None):
     """The indices of the elements that are not zero, one array for each axis."""
-    return _numpy.nonzero(self, size=size, fill_value=fill_value)
+    return searching.nonzero(self, size=size, fill_value=fill_value)
 
 
 def sort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
     """The elements in increasing order along an axis."""
-    return _numpy.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+    return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
 def argsort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
     """The indices that sort the array along an axis."""
-    return _numpy.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+    return sorting.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
 def argpartition(self, kth: int, axis: int = -1):
     """The indices that bring the smallest elements before the `kth`."""
-    return _numpy.argpartition(self, kth, axis)
+    return sorting.argpartition(self, kth, axis)
 
 
 def searchsorted(self, v, side: str = "left", sorter=None, *, method: str = "scan"):
     """Where elements would have to be put so that the array stays sorted."""
-    return _numpy.searchsorted(self, v, side, sorter, method=method)
+    return searching.searchsorted(self, v, side, sorter, method=method)
 
 
 def dot(self, b, *, precision=None, preferred_element_type=None):
     """The dot product with another array."""
-    return _numpy.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+    return products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 # -- elementwise ---------------------------------------------------------------------------------------------------

@@ -5,14 +5,11 @@ import numpy as np
 
 from gradix import lax
 from gradix._base.config import state
-from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
-from gradix.numpy import arithmetic, logic
+from gradix.numpy import arithmetic, logic, products
 from gradix.numpy.promotion import BESIDE, number
-
-_numpy = lazy_module("gradix.numpy")
 
 _OPERANDS = (Array, int, float, complex, np.ndarray, np.generic)
 _FITTING_WEAK = (frozenset(map(np.dtype, ("int32", "float32", "complex64"))),
@@ -111,11 +108,11 @@ def _rpow(self, other, modulo=None):
 
 
 def _matmul(self, other):
-    return _numpy.matmul(self, other) if _is_operand(other) else NotImplemented
+    return products.matmul(self, other) if _is_operand(other) else NotImplemented
 
 
 def _rmatmul(self, other):
-    return _numpy.matmul(other, self) if _is_operand(other) else NotImplemented
+    return products.matmul(other, self) if _is_operand(other) else NotImplemented
 
 
 _REAL = SUPPORTED - COMPLEX
