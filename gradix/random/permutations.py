@@ -42,6 +42,8 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     key = take_key("permutation", key)
     if independent or x.aval.ndim == 1:
         return _shuffle(key, x, shape=x.aval.shape, axis=axis)
+    if not x.aval.shape[axis]:
+        return x
     return _take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis)
 
 
@@ -124,15 +126,15 @@ def _weights(p, elements: int, axis: int):
 
 
 def _weighted(key, p, elements, shape, count, replace, mode):
-    dtype = p.aval.dtype
+    dtype, integer = p.aval.dtype, dtypes.python_scalar_dtype(int)
     if not replace:
         noise = draw_gumbel(key, shape=(elements,), dtype=dtype, mode=gumbel_mode(mode))
-        return lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape)
+        return lax.convert_element_type(lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape), integer)
     ends = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(ends, elements - 1, elements), (0,))
     u = draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
     found = jnp.searchsorted(ends, lax.mul(total, lax.sub(number(1, dtype), u)))
-    return lax.convert_element_type(found, dtypes.python_scalar_dtype(int))
+    return lax.convert_element_type(found, integer)
 
 
 def _first_of_permutation(key, a, elements, shape, count, axis):
