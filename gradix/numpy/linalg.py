@@ -12,7 +12,7 @@ from gradix.numpy import matrices, products, shapes
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.contraction import einsum
-from gradix.numpy.products import matmul, tensordot, vecdot
+from gradix.numpy.products import vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.reductions import max, min, sum
 
@@ -208,6 +208,28 @@ def multi_dot(arrays, *, precision=None):
 
 
 # -- matrices as the last axes -------------------------------------------------------------------------------------
+
+def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
+    """The matrix product, as `numpy.matmul`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.matmul(jnp.ones((2, 3)), jnp.ones(3))
+        Array([3., 3.], dtype=float32)
+    """
+    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
+    """The sum of products over several axes of each array, as `numpy.tensordot`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+        (2, 4)
+    """
+    return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+
 
 def cross(x1, x2, /, *, axis: int = -1):
     """The cross products of vectors of three components.

@@ -239,7 +239,7 @@ def unravel_index(indices, shape) -> tuple:
     return tuple(_unravelled(i, shape))
 
 
-def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C"):
+def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None):
     """Indices of each axis of an array of shape `dims` as indices counted in one row.
 
     Args:
@@ -247,6 +247,7 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C"):
         dims: the shape.
         mode: for indices out of bounds: "raise" (not under a transformation), "wrap" or "clip".
         order: "C" counts the last axis fastest, "F" the first.
+        dtype: an integer dtype for the result; by default that of the indices.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -268,6 +269,8 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C"):
         parts = [lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype)) for p, n in zip(parts, dims)]
     else:
         parts = [remainder(p, number(n, p.aval.dtype)) for p, n in zip(parts, dims)]
+    if dtype is not None:
+        parts = [convert(p, dtypes.requested_dtype(dtype, "ravel_multi_index")) for p in parts]
     pairs = list(zip(parts, dims))
     out, step = None, 1
     for p, n in pairs[::-1] if order == "C" else pairs:
