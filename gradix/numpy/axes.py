@@ -20,7 +20,7 @@ def axis_of(axis, ndim: int) -> int:
         i = operator.index(axis)
     except TypeError:
         if isinstance(axis, Tracer):
-            raise ConcretizationTypeError(axis, "The axis argument must be known while the program is traced.") from None
+            raise ConcretizationTypeError(axis, "The axis argument must be known while tracing.") from None
         raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
     if not -ndim <= i < ndim:
         raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")

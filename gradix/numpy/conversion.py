@@ -16,6 +16,7 @@ from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, raise_rank
 
 _NUMBERS = (float, int, complex, bool)
+_PLAIN = frozenset(_NUMBERS)
 
 
 def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K", ndmin: int = 0, device=None,
@@ -145,34 +146,40 @@ def _from_numpy(x, dtype) -> Array:
 
 def _from_sequence(x, dtype) -> Array:
     """A nested list; on the host when it holds no traced arrays."""
-    kinds: set[type] = set()
-    _leaf_types(x, kinds)
-    if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
+    kinds = _leaf_types(x)
+    if kinds <= _PLAIN:
         return _from_plain(x, kinds, dtype)
+    if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
+        return _from_foreign(x, kinds, dtype)
     if any(issubclass(t, Tracer) for t in kinds) or any(hasattr(t, "__jax_array__") for t in kinds):
         return _stacked(x, dtype)
     return _from_arrays(x, dtype)
 
 
-def _leaf_types(x, found: set) -> None:
-    for item in x:
-        t = type(item)
-        if t is list or t is tuple:
-            _leaf_types(item, found)
-        else:
-            found.add(t)
+def _leaf_types(x) -> set[type]:
+    kinds = set(map(type, x))
+    if list in kinds or tuple in kinds:
+        kinds -= {list, tuple}
+        for item in x:
+            if type(item) is list or type(item) is tuple:
+                kinds |= _leaf_types(item)
+    return kinds
 
 
 def _from_plain(x, kinds, dtype) -> Array:
+    """A nested list of Python numbers."""
+    if dtype is None:
+        kind = next((k for k in (complex, float, int, bool) if k in kinds), float)
+        dtype = dtypes.python_scalar_dtype(kind)
+    with np.errstate(over="ignore"):
+        return wrap_host(np.array(x, dtype=dtype))
+
+
+def _from_foreign(x, kinds, dtype) -> Array:
+    """A nested list with something else than numbers in it."""
     if type(None) in kinds:
         raise ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
-    if dtype is None and kinds <= {int, bool, float, complex}:
-        for kind in (complex, float, int, bool):
-            if kind in kinds or (kind is float and not kinds):
-                dtype = dtypes.python_scalar_dtype(kind)
-                break
-    with np.errstate(over="ignore"):
-        h = np.array(x, dtype=dtype) if kinds <= {int, bool, float, complex} else np.array(x)
+    h = np.array(x)
     if h.dtype not in SUPPORTED:
         raise _no_array(x, h.dtype)
     return _from_numpy(h, dtype)

@@ -20,7 +20,7 @@ from gradix.numpy.promotion import (
     operands,
     promote_dtypes_inexact,
 )
-from gradix.numpy.reductions import initial_value, sum, where_mask
+from gradix.numpy.reductions import initial_value, keep_axes, sum, where_mask
 from gradix.numpy.selection import clip, where as choose
 
 _F32 = np.dtype("float32")
@@ -179,14 +179,18 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     x = convert(x, work)
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
-    if mean_ is None:
+    if mean_ is None and where is None:
+        mean_ = lax.div(keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work))
+    elif mean_ is None:
         mean_ = mean(x, axes, work, None, True, where=where)
     square = distance_squared(x, convert(as_operand(name, mean_), work))
     real = square.aval.dtype
     if where is None:
         count = count_of(shape, axes)
         if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT:
-            return convert(lax.div(sum(square, axes, real, None, keepdims), number(count - ddof, real)), result)
+            total = lax.reduce_sum(square, axes)
+            total = keep_axes(total, shape, axes) if keepdims else total
+            return convert(lax.div(total, number(count - ddof, real)), result)
         count = number(count, real)
     else:
         count = sum(convert(broadcast_to(where_mask(name, where, shape), shape), real), axes, real, None, keepdims)

@@ -161,8 +161,8 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)
     if dtypes.is_extended(da) or dtypes.is_extended(db):
-        raise TypeError(f"{name} does not accept dtypes {da}, {db}: random keys are no numbers. Draw some from them with "
-                        "gradix.random.")
+        raise TypeError(f"{name} does not accept dtypes {da}, {db}: random keys are no numbers. Draw some from them "
+                        "with gradix.random.")
     dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
 
