@@ -10,19 +10,20 @@ import numpy as np
 from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.convert import convert_element_type
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize
 
 _FLOAT0 = dtypes.float0
 
 
-def arrays(name: str, leaves, tree, what: str) -> list[Array]:
-    """The leaves as arrays.
+def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
+    """The leaves as arrays; with `axes`, those of axis None may be anything.
 
     Raises:
         TypeError: naming the path of the leaf that is none.
@@ -35,6 +36,9 @@ def arrays(name: str, leaves, tree, what: str) -> list[Array]:
         try:
             out.append(as_array(x))
         except (TypeError, OverflowError) as e:
+            if axes is not None and axes[i] is None:
+                out.append(x)
+                continue
             path = keystr(tree_flatten_with_path(tree_unflatten(tree, leaves))[0][i][0])
             raise TypeError(f"{name}: {what}{path} is no array. {e}") from None
     return out
@@ -162,9 +166,11 @@ def _differentiated(name, fun, args, kwargs, numbers, has_aux=False):
     places = []
     for n in numbers:
         if not -count <= n < count:
-            raise ValueError(f"differentiating with respect to argnums={n} requires at least "
+            raise TypeError(f"differentiating with respect to argnums={n} requires at least "
                              f"{n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, "
                              f"but got only {count} positional arguments. Arguments passed by keyword cannot be numbered.")
+        if n % count in places:
+            raise ValueError(f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each once.")
         places.append(n % count)
     leaves, trees = [], []
     for p in places:
@@ -258,31 +264,29 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         raise TypeError(f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
                         f"structure {tree} whereas tangents have tree structure {t_tree}.")
     leaves = arrays("jvp", leaves, tree, "primals")
-    ts = [_tangent("jvp", x, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
+    ts = [_tangent("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
     flat = Flat(fun, name_of(fun), tree, has_aux)
     ys, out_ts = _jvp(flat, leaves, ts)
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    out_ts = [_shown_tangent(t, y) for t, y in zip(out_ts, ys)]
+    out_ts = [_shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
     result = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
     return (*result, aux) if has_aux else result
 
 
-def _shown_tangent(t, y):
-    if not is_differentiable(y.aval):
-        return np.zeros(y.aval.shape, _FLOAT0)
-    return instantiate(t, y.aval)
+def _shown_tangent(t, aval):
+    return instantiate(t, aval) if is_differentiable(aval) else np.zeros(aval.shape, _FLOAT0)
 
 
-def _tangent(name, x, t, index):
-    """A user's tangent (or cotangent) for a value of the type of `x`; None stands for the zeros of float0."""
-    want = tangent_aval(x.aval)
+def _tangent(name, aval, t, index):
+    """A user's tangent for a value of the type `aval`; None stands for the zeros of float0."""
+    want = tangent_aval(aval)
     if want.dtype == _FLOAT0:
         if getattr(t, "dtype", None) == _FLOAT0:
             return None
         got = as_array(t).aval
         raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {x.aval.dtype} and so expected "
+                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
                         f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
                         f"Pass np.zeros(shape, gradix.dtypes.float0).")
     t = as_array(t)
@@ -320,6 +324,27 @@ class Pullback:
         return f"<vjp function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
 
 
+class Pushforward(Pullback):
+    """The function `linearize` returns: tangents of the inputs in, tangents of the outputs out."""
+
+    __slots__ = ()
+
+    def __call__(self, *tangents):
+        ts, tree = flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(f"linearized function called with tangents of tree structure {tree}, but the primals had "
+                            f"{self.in_tree}.")
+        try:
+            ts = [_tangent("the linearized function", a, t, i) for i, (a, t) in enumerate(zip(self.in_avals, ts))]
+        except TypeError as e:
+            raise ValueError(str(e)) from None
+        outs = self.program.apply(ts)
+        return self.out_tree.unflatten([_shown_tangent(t, a) for t, a in zip(outs, self.out_avals)])
+
+    def __repr__(self) -> str:
+        return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
+
+
 def _cotangent(ct, aval, index):
     want = tangent_aval(aval)
     if want.dtype == _FLOAT0:
@@ -328,7 +353,7 @@ def _cotangent(ct, aval, index):
     if ct.aval.dtype != want.dtype or ct.aval.shape != want.shape:
         if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
                 == want.dtype:
-            return as_array(np.asarray(ct).astype(want.dtype)) if isinstance(ct, ArrayImpl) else ct
+            return convert_element_type(ct, want.dtype)
         raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but expected "
                          f"{want} because the corresponding output of the function had type {aval} (output {index}).")
     return ct
@@ -400,17 +425,9 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
         ys, aux = flat.split_aux(ys)
     spread = _spread_inputs(program, leaves)
 
-    def f_jvp(*tangents):
-        ts, t_tree = flatten(tangents)
-        if t_tree != tree:
-            raise TypeError(f"linearized function called with tangents of tree structure {t_tree}, but the primals had "
-                            f"{tree}.")
-        ts = [_tangent("the linearized function", x, t, i) for i, (x, t) in enumerate(zip(leaves, ts))]
-        outs = spread.apply(ts)
-        return flat.out_tree.unflatten([_shown_tangent(t, y) for t, y in zip(outs, ys)])
-
+    push = Pushforward(spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
     out = flat.out_tree.unflatten(ys)
-    return (out, f_jvp, aux) if has_aux else (out, f_jvp)
+    return (out, push, aux) if has_aux else (out, push)
 
 
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:

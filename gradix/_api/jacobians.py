@@ -57,7 +57,9 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         def push(*tangents):
             ys, ts = jvp(flat, leaves, tangents)
             n = flat.out_tree.num_leaves
-            kept["primals"], kept["aux"] = ys[:n], ys[n:]
+            kept["primals"] = ys[:n]
+            if has_aux:
+                kept["aux"] = flat.split_aux(ys)[1]
             return [instantiate(t, y.aval) if is_differentiable(y.aval) else None for y, t in zip(ys[:n], ts)]
 
         columns = _mapped_over_basis(push, [x.aval for x in leaves], False)
@@ -66,7 +68,7 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
             _check_forward_output(y.aval, holomorphic)
         parts = [_forward_blocks(c, y.aval, leaves) for c, y in zip(columns, ys)]
         jacobian = flat.out_tree.unflatten([_by_argument(p, trees, single) for p in parts])
-        return (jacobian, flat.aux[0].unflatten(kept["aux"])) if has_aux else jacobian
+        return (jacobian, kept["aux"]) if has_aux else jacobian
 
     return jacfwd_f
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.autodiff import Pullback, _Spread, vjp
+from gradix._api.autodiff import Pullback, Pushforward, _Spread, vjp
 from gradix._api.jit import jit
 from gradix._base.tree import register_pytree_node
 from gradix._core.primitive import Linear
@@ -36,7 +36,7 @@ class _Shape:
         old = self.pullback
         if isinstance(old.program, _Spread):
             program = _Spread(program, [Linear(a) for a in old.in_avals])
-        return Pullback(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
+        return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
 
 
 def _base(program) -> LinearProgram:
@@ -51,7 +51,8 @@ def _flatten(pullback: Pullback) -> tuple[list, _Shape]:
     return shape.residuals, shape
 
 
-register_pytree_node(Pullback, _flatten, lambda shape, values: shape.filled(values))
+for _kind in (Pullback, Pushforward):
+    register_pytree_node(_kind, _flatten, lambda shape, values: shape.filled(values))
 
 
 def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True) -> tuple:

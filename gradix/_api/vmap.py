@@ -49,8 +49,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} for "
                              f"{len(args)} positional arguments of {name_of(fun)}.")
         leaves, tree = flatten((args, kwargs))
-        leaves = arrays("vmap", leaves, tree, "argument ")
         axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))
+        leaves = arrays("vmap", leaves, tree, "argument ", axes)
         axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
         size = _size(fun, leaves, axes, axis_size, args, kwargs)
         out: dict = {}

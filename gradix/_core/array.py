@@ -114,6 +114,9 @@ def as_array(x) -> Array:
             dtypes.check_python_int(x, dtype)
         return scalar_array(x, dtype, weak)
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use x.filled(value), or "
+                             "pass x.data and x.mask.")
         return wrap_host(canonical_host(x))
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:

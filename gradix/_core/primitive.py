@@ -22,6 +22,10 @@ class Linear:
     dtype = property(lambda self: self.aval.dtype)
     ndim = property(lambda self: self.aval.ndim)
 
+    def __jax_array__(self):
+        raise NotImplementedError(f"the function to transpose is not linear: it combines two values that both depend on "
+                                  f"its arguments, one of type {self.aval}. Use vjp for functions that are not linear.")
+
     def __repr__(self) -> str:
         return f"Linear({self.aval})"
 
