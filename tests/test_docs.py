@@ -1,0 +1,122 @@
+"""The pages of the documentation run: each block of Python in order, one process per page, and the links lead somewhere.
+
+A block with `>>>` is a doctest. Another is a program: a block of ```text right after it shows what it prints and, if it
+ends in an error, the error's last lines; without one it prints what it likes and ends well.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]+)?\)")
+
+
+class Block(NamedTuple):
+    code: str
+    shown: str | None
+    line: int
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks of Python in a page, each with the output shown right after it."""
+    fenced = list(FENCED.finditer(text))
+    found = []
+    for i, block in enumerate(fenced):
+        if block[1] != "python":
+            continue
+        after = fenced[i + 1] if i + 1 < len(fenced) else None
+        close = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
+        found.append(Block(block[2], after[2] if close else None, text[: block.start(2)].count("\n") + 1))
+    return found
+
+
+def run_doctest(block: Block, page: str, names: dict) -> str:
+    test = doctest.DocTestParser().get_doctest(block.code, names, page, page, block.line - 1)
+    test.globs = names
+    report = io.StringIO()
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.write, clear_globs=False)
+    return report.getvalue()
+
+
+def run_program(block: Block, page: str, names: dict) -> str:
+    """What is wrong with the block, or nothing. Messages name its lines as those of `example.py`."""
+    printed, error = io.StringIO(), ""
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(block.code, "example.py", "exec"), names)
+        except Exception as e:
+            error = "".join(traceback.format_exception_only(e))
+            if block.shown is None:
+                return f"{page}:{block.line} ends in an error:\n{traceback.format_exc()}"
+    got = printed.getvalue() + error
+    if block.shown is None or doctest.OutputChecker().check_output(block.shown, got, FLAGS):
+        return ""
+    return f"{page}:{block.line} shows\n{block.shown}\nbut gives\n{got}"
+
+
+def run_page(path: Path) -> str:
+    """All that is wrong with the blocks of a page."""
+    names = {"__name__": "__main__"}
+    page = path.relative_to(ROOT).as_posix()
+    found = blocks(path.read_text(encoding="utf-8"))
+    return "\n".join(filter(None, [(run_doctest if ">>>" in b.code else run_program)(b, page, names) for b in found]))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_page_runs(page, tmp_path):
+    if not blocks(page.read_text(encoding="utf-8")):
+        return
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-W", "error", "-m", "tests.test_docs", str(page)]  # tests/numpy would hide numpy
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=250)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for target, heading in LINK.findall(text):
+        if "://" in target:
+            continue
+        found = (page.parent / target).resolve()
+        assert found.exists(), f"{page.name}: {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", FENCED.sub("", found.read_text(encoding="utf-8")), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert heading[1:] in anchors, f"{page.name}: {target}{heading}"
+
+
+def test_the_map_names_every_page():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    named = {(DOCS / target).resolve() for target, _ in LINK.findall(text)}
+    assert {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if p.resolve() not in named} == {"index.md"}
+
+
+def test_what_is_wrong_is_reported():
+    page = "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```python\n>>> x + 1\n3\n\n```\n\n```python\nx[0]\n```\n"
+    first, second, third = blocks(page)
+    names = {}
+    assert "shows\n2\n\nbut gives\n1" in run_program(first, "p.md", names)
+    assert "p.md" in run_doctest(second, "p.md", names)
+    assert "line 11" in run_doctest(second, "p.md", names)
+    assert "TypeError" in run_program(third, "p.md", names)
+    assert not run_program(Block("print(3)\n1 / 0", "3\nZeroDivisionError: ...\n", 1), "p.md", names)
+
+
+if __name__ == "__main__":
+    sys.exit(run_page(Path(sys.argv[1])) or 0)
