@@ -77,7 +77,8 @@ class JitFunction:
         traced = self._cache.get(tuple(avals))
         if traced is None:
             return self._call_general(args, kwargs)
-        return traced.out_tree.unflatten(traced.run(leaves))
+        direct = traced.direct
+        return traced.out_tree.unflatten(traced.run(leaves) if direct is None else direct(leaves))
 
     def _call_general(self, args, kwargs):
         if _options.jax_disable_jit:

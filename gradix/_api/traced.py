@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl, is_shared
@@ -18,12 +19,14 @@ _options = _config.state
 class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
-    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals")
+    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals",
+                 "direct")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
         self.donated, self.keep_unused, self.options, self.avals = donated, keep_unused, options, avals
         self.program: Program | None = None
+        self.direct: Callable[[list], list] | None = None       # what runs it, where `run` would only pass on
 
     def compiled(self) -> Program:
         if self.program is None:
@@ -32,6 +35,8 @@ class Traced:
                                    compiler_options=self.options)
             if donated:
                 _warn_of_unusable(self.program, self.name)
+            elif not self.consts and type(self) is Traced:
+                self.direct = self.program.call
         return self.program
 
     def run(self, leaves):

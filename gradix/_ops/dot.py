@@ -269,7 +269,7 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred):
         lhs = as_operand("dot_general", lhs)
     if not isinstance(rhs, Array):
         rhs = as_operand("dot_general", rhs)
-    if preferred is not None:
+    if preferred is not None and preferred is not lhs.aval.dtype:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
     return bind(dot_general_p, (lhs, rhs), {
         "dimension_numbers": numbers, "precision": canonicalize_precision(precision),

@@ -50,14 +50,15 @@ def evaluate(prim, args, params):
         return compiled(prim, args, params)
     context = _options.context
     mode, nans, infs = _modes.get(context) or policy.mode_of(context)
-    if len(args) == 2 and not params:           # the commonest case by far, without lists
+    if len(args) == 2 and not prim.multiple_results:           # the commonest cases, without lists
         x, y = args
-        out = prim.abstract(x.aval, y.aval)
+        out = prim.abstract(x.aval, y.aval, **params)
         if out.size + x.aval.size + y.aval.size > prim.host_limit if mode == "auto" else mode == "xla":
             return compiled(prim, args, params)
         token = _quiet()
         try:
-            result = host(x._host if x._host is not None else x.host, y._host if y._host is not None else y.host)
+            result = host(x._host if x._host is not None else x.host,
+                          y._host if y._host is not None else y.host, **params)
         finally:
             _resume(token)
     elif len(args) == 1 and not prim.multiple_results:
