@@ -9,7 +9,7 @@ import numpy as np
 
 from gradix._api.arguments import name_of
 from gradix._api.autodiff import arrays
-from gradix._base.tree import equality_errors, flatten
+from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._core import dtypes
 from gradix._core.array import as_array, wrap_host
@@ -28,7 +28,8 @@ def _flat_callback(callback, tree, out_tree, result_avals):
             return []
         leaves, got = flatten(outs)
         if got != out_tree:
-            told = "\n".join(map(str, equality_errors(out_tree.unflatten(result_avals), outs)))
+            told = "\n".join([f"  at result{keystr(path)}: declared {want}, returned {have}" for path, want, have, _ in
+                              equality_errors(out_tree.unflatten(result_avals), outs)])
             raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes has "
                             f"{out_tree}.\n{told}")
         return leaves

@@ -41,6 +41,9 @@ def _groups(groups, names):
     if len(names) != 1:
         raise ValueError(f"axis_index_groups needs one named axis, got {names}.")
     groups = tuple(tuple(g) for g in groups)
+    if len({len(g) for g in groups}) > 1:
+        raise NotImplementedError(f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are not supported: each "
+                                  "group's result must have one type. Pad the groups.")
     if sorted(i for g in groups for i in g) != list(range(size_of(names))):
         raise ValueError(f"axis_index_groups must cover all indices of the axis {names[0]!r} exactly once: got {groups} for "
                          f"size {size_of(names)}.")
@@ -177,9 +180,14 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     """
     names = names_of(axis_name)
     groups = _groups(axis_index_groups, names)
-    params = {"axes": names, "scatter_dimension": scatter_dimension, "tiled": tiled, "axis_index_groups": groups,
+    params = {"axes": names, "tiled": tiled, "axis_index_groups": groups,
               "axis_size": len(groups[0]) if groups else size_of(names)}
-    return _map("psum_scatter", lambda a: bind(reduce_scatter_p, (a,), params), x)
+
+    def scatter(a):
+        place = scatter_dimension % a.aval.ndim if a.aval.ndim else 0
+        return bind(reduce_scatter_p, (a,), {**params, "scatter_dimension": place})
+
+    return _map("psum_scatter", scatter, x)
 
 
 def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False):

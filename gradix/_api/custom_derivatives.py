@@ -10,13 +10,15 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
 from gradix._api.autodiff import arrays
-from gradix._base.tree import prefix_errors, tree_flatten as flatten
+from gradix._base.errors import UnexpectedTracerError
+from gradix._base.tree import flatten_axes, prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import same_types
 from gradix._core.operators import Array
+from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
 
 _FLOAT0 = dtypes.float0
@@ -64,21 +66,39 @@ class _Custom:
             if n >= len(args):
                 raise ValueError(f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called with "
                                  f"{len(args)} arguments.")
-        static = [args[n] for n in self.nondiff_argnums]
+        static = _Static([args[n] for n in self.nondiff_argnums])
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
     def _flat(self, static, tree, out: dict):
         """The function on leaves, with the static arguments in their places; notes the tree of its results."""
-        numbers = self.nondiff_argnums
+        numbers, k = self.nondiff_argnums, len(static.traced)
 
         def flat(*leaves):
-            given = list(tree.unflatten(leaves))
-            for n, a in zip(numbers, static):
+            given = list(tree.unflatten(leaves[k:]))
+            for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
             outs, out["tree"] = flatten(self.fun(*given))
             return arrays(self._name, outs, out["tree"], "output")
 
         return flat
+
+
+class _Static:
+    """Arguments not differentiated in; what is traced of them travels as operands, so that every trace sees it."""
+
+    __slots__ = ("leaves", "tree", "places", "traced")
+
+    def __init__(self, values: list):
+        self.leaves, self.tree = flatten(values)
+        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Tracer)]
+        self.traced = [self.leaves[i] for i in self.places]
+
+    def filled(self, traced) -> list:
+        """The arguments, with these values for what was traced."""
+        leaves = list(self.leaves)
+        for i, x in zip(self.places, traced):
+            leaves[i] = x
+        return self.tree.unflatten(leaves)
 
 
 class custom_jvp(_Custom):
@@ -137,15 +157,16 @@ class custom_jvp(_Custom):
         leaves = arrays(self._name, leaves, tree, "argument")
         out: dict = {}
         rule = self._rule(static, tree, out)
-        outs = call_custom_jvp(self._flat(static, tree, out), rule, leaves, self._name,
-                               debug_info(self.fun, tuple(given), {}))
+        outs = call_custom_jvp(self._flat(static, tree, out), rule, [*static.traced, *leaves], self._name,
+                               debug_info(self.fun, tuple(given), {}), len(static.traced))
         return out["tree"].unflatten(outs)
 
     def _rule(self, static, tree, out: dict):
-        jvp, name = self.jvp, self._name
+        jvp, name, k = self.jvp, self._name, len(static.traced)
 
         def rule(primals, tangents):
-            pair = jvp(*static, tuple(tree.unflatten(primals)), tuple(tree.unflatten(tangents)))
+            pair = jvp(*static.filled(primals[:k]), tuple(tree.unflatten(primals[k:])),
+                       tuple(tree.unflatten(tangents[k:])))
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or tuple of "
                                 f"length two) representing primal and tangent outputs, but got {pair!r}.")
@@ -217,11 +238,17 @@ class custom_vjp(_Custom):
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp. "
                                  f"Call {self._name}.defvjp(fwd, bwd) before calling it.")
         static, given = self._split(self._resolve(args, kwargs))
+        if static.traced:
+            raise UnexpectedTracerError(
+                f"The custom_vjp function {self._name} got a traced value of type {static.traced[0].aval} in the arguments "
+                f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary argument, for "
+                "which the bwd rule returns None.")
         leaves, tree = flatten(tuple(given))
         leaves = arrays(self._name, leaves, tree, "argument")
         out: dict = {}
-        outs = call_custom_vjp(self._flat(static, tree, out), self._forward(static, tree, out),
-                               self._backward(static, tree, out, [x.aval for x in leaves]), leaves, self._name,
+        fixed = static.filled(())
+        outs = call_custom_vjp(self._flat(static, tree, out), self._forward(fixed, tree, out),
+                               self._backward(fixed, tree, out, [x.aval for x in leaves]), leaves, self._name,
                                debug_info(self.fun, tuple(given), {}))
         return out["tree"].unflatten(outs)
 
@@ -279,12 +306,16 @@ class custom_vjp(_Custom):
     def _argument_cotangents(self, i, part, sub) -> list:
         if part is None:
             return [None] * sub.num_leaves
-        values, got = flatten(part, lambda x: x is None)
-        if got != sub and got.num_leaves != sub.num_leaves:
+        try:
+            values = flatten_axes("bwd", sub, part)
+        except ValueError:
+            values = []
+        given = flatten(part)[0]
+        if len(given) != len([v for v in values if v is not None]):        # a leaf spread over a subtree is an error
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
             raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container (pytree) "
-                            f"structure as the args tuple of the primal function; for argument {i} it has {got} where {sub} "
-                            f"is expected.\n{errors}")
+                            f"structure as the args tuple of the primal function; for argument {i} it has "
+                            f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
         return values
 
     def _checked(self, ct, aval, index):

@@ -16,6 +16,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable
 from gradix._ops.identity import stop_gradient_p
 from gradix._ops.linear import neg
+from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.staging import eval_closed, stage_open
 
@@ -77,38 +78,57 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     """
     leaves, tree = flatten(initial_guess)
     leaves = arrays("custom_root", leaves, tree, "initial_guess")
-    avals, out = [x.aval for x in leaves], {}
+    avals, out, aux = [x.aval for x in leaves], {}, {}
     closed, consts = stage_open(_flat("custom_root", f, tree, out), avals, no_debug)
     _check_same("custom_root", "f", out["tree"], closed.out_avals, tree, avals)
-    n, k, seen = len(consts), len(leaves), {}
+    n, k = len(consts), len(leaves)
 
-    def run(*args):
+    def solution(*args):
         cs, guess = args[:n], args[n:]
         answer = solve(lambda x: tree.unflatten(eval_closed(closed, *cs, *flatten(x)[0])), tree.unflatten(guess))
-        root, aux = answer if has_aux else (answer, ())
-        roots, got = flatten(root)
-        roots = arrays("custom_root", roots, got, "solution")
-        _check_same("custom_root", "solve", got, [r.aval for r in roots], tree, avals)
-        aux_leaves, seen["aux"] = flatten(aux)
-        return roots + arrays("custom_root", aux_leaves, seen["aux"], "auxiliary output")
+        return _solution("custom_root", answer, has_aux, tree, avals, aux)
+
+    def tangent_solution(*args):
+        cs, root, y = args[:n], args[n:n + k], args[n + k:]
+
+        def g(x):
+            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, flatten(x)[0])
+            return tree.unflatten([instantiate(t, r.aval) for t, r in zip(got, root)])
+
+        return _solution("custom_root", tangent_solve(g, tree.unflatten(y)), False, tree, avals, {})
+
+    # Staged, so that the values they close over are operands, of which the rule takes no derivative.
+    const_avals = [c.aval for c in consts]
+    solver, s_consts = stage_open(solution, [*const_avals, *avals])
+    tangent_solver, t_consts = stage_open(tangent_solution, [*const_avals, *avals, *avals])
+    tangent_solver = without_dead(tangent_solver)
+    m = n + len(s_consts)
+
+    def run(*args):
+        return eval_closed(solver, *args[n:m], *args[:n], *args[m + len(t_consts):])
 
     def rule(primals, tangents):
         outs = call_custom_jvp(run, rule, primals, "custom_root", no_debug)
         cs, root = primals[:n], outs[:k]
         ts = [t if is_differentiable(p.aval) else None for p, t in zip(cs, tangents)]
         _, change = _jvp(lambda *c: eval_closed(closed, *c, *root), cs, ts)
-        y = tree.unflatten([neg(instantiate(c, r.aval)) for c, r in zip(change, root)])
-
-        def g(x):
-            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, flatten(x)[0])
-            return tree.unflatten([instantiate(t, r.aval) for t, r in zip(got, root)])
-
-        moved, _ = flatten(tangent_solve(g, y))
+        y = [neg(instantiate(c, r.aval)) for c, r in zip(change, root)]
+        moved = eval_closed(tangent_solver, *primals[m:m + len(t_consts)], *cs, *root, *y)
         return outs, [*moved, *[None] * (len(outs) - k)]
 
-    outs = call_custom_jvp(run, rule, [*consts, *leaves], "custom_root", no_debug)
+    outs = call_custom_jvp(run, rule, [*consts, *s_consts, *t_consts, *leaves], "custom_root", no_debug)
     root = tree.unflatten(outs[:k])
-    return (root, seen["aux"].unflatten(outs[k:])) if has_aux else root
+    return (root, aux["tree"].unflatten(outs[k:])) if has_aux else root
+
+
+def _solution(name: str, answer, has_aux: bool, tree, avals, seen: dict) -> list:
+    """What a user's solver returned, as leaves; notes the tree of its auxiliary output."""
+    x, aux = answer if has_aux else (answer, ())
+    xs, got = flatten(x)
+    xs = arrays(name, xs, got, "solution")
+    _check_same(name, "solve", got, [v.aval for v in xs], tree, avals)
+    aux_leaves, seen["tree"] = flatten(aux)
+    return xs + arrays(name, aux_leaves, seen["tree"], "auxiliary output")
 
 
 def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any], Any],
@@ -151,12 +171,7 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
         def flat(*args):
             cs, given = args[:n], args[n:]
             answer = user(lambda x: tree.unflatten(eval_closed(program, *cs, *flatten(x)[0])), tree.unflatten(given))
-            x, aux = answer if has_aux else (answer, ())
-            xs, got = flatten(x)
-            xs = arrays("custom_linear_solve", xs, got, "solution")
-            _check_same("custom_linear_solve", "solve", got, [v.aval for v in xs], tree, avals)
-            aux_leaves, seen["aux"] = flatten(aux)
-            return xs + arrays("custom_linear_solve", aux_leaves, seen["aux"], "auxiliary output")
+            return _solution("custom_linear_solve", answer, has_aux, tree, avals, seen)
 
         closed, own = stage_open(flat, [*const_avals, *avals])
         return closed, [*own, *mv_consts]
@@ -167,4 +182,4 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
                 {"matvec": mv, "vecmat": vm, "solve": s, "transpose_solve": t, "negate": neg, "n_x": k,
                  "counts": (n, len(s_consts), len(t_consts))})
     x = tree.unflatten(outs[:k])
-    return (x, seen["aux"].unflatten(outs[k:])) if has_aux else x
+    return (x, seen["tree"].unflatten(outs[k:])) if has_aux else x

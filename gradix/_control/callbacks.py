@@ -31,7 +31,7 @@ class Callback(Primitive):
 
     def run(self, args, params):
         outs = params["callback"](*[a.host for a in args])
-        return [wrap_host(_checked(np.asarray(o), a)) for o, a in zip(outs, params["result_avals"])]
+        return [wrap_host(_checked(np.array(o), a)) for o, a in zip(outs, params["result_avals"])]    # theirs may change
 
     def jvp(self, primals, tangents, **params):
         if self.effect is not None and not params["result_avals"]:
@@ -55,7 +55,7 @@ class Callback(Primitive):
                 '"sequential" calls it once per example, "expand_dims" or "broadcast_all" once with a leading axis.')
         if vmap_method == "sequential":
             xs = [to_front(size, x, a) if a is not None else x for x, a in zip(args, axes)]
-            mapped = _one_by_one(callback, size, [a is not None for a in axes], len(result_avals))
+            mapped = _one_by_one(callback, size, [a is not None for a in axes], result_avals)
         else:
             wide = vmap_method == "broadcast_all"
             xs = [to_front(size, x, a) if wide or a is not None else expand_axis(x, 0) if vmap_method == "expand_dims"
@@ -76,10 +76,14 @@ class Callback(Primitive):
         return {k: v for k, v in params.items() if k not in hidden}
 
 
-def _one_by_one(callback, size, mapped, count):
+def _one_by_one(callback, size, mapped, avals):
     def call(*arrays):
-        rows = [callback(*[x[i] if m else x for x, m in zip(arrays, mapped)]) for i in range(size)]
-        return [np.stack([np.asarray(r[k]) for r in rows]) for k in range(count)]
+        outs = [np.empty((size, *a.shape), a.dtype) for a in avals]
+        for i in range(size):
+            row = callback(*[x[i] if m else x for x, m in zip(arrays, mapped)])
+            for out, value, aval in zip(outs, row, avals):
+                out[i] = _checked(np.asarray(value), aval)
+        return outs
     return call
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.errors import UnexpectedTracerError
+from gradix._core.aval import same_types
 from gradix._core.primitive import Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
@@ -14,7 +16,8 @@ from gradix._transforms.staging import eval_closed, stage_open
 class CustomJVPCall(Primitive):
     """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
 
-    The first `num_consts` operands are values the function captured; its rule does not know them.
+    The first `num_consts` operands are values the function captured; its rule does not know them. The next
+    `num_static` are values the rule receives, but which must not be differentiated in.
     """
 
     multiple_results = True
@@ -31,10 +34,12 @@ class CustomJVPCall(Primitive):
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)
 
-    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, **_):
-        if any(t is not None for t in tangents[:num_consts]):
+    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, **_):
+        if any(t is not None for t in tangents[:num_consts + num_static]):
             raise closed_over(name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None))
-        return jvp(primals[num_consts:], instantiated(primals[num_consts:], tangents[num_consts:]))
+        outs, ts = jvp(primals[num_consts:], instantiated(primals[num_consts:], tangents[num_consts:]))
+        check_types(name, "JVP rule", outs, call_jaxpr.out_avals)
+        return outs, ts
 
     def batch(self, size, args, axes, *, call_jaxpr, jvp, num_consts, **params):
         axis = axis_of(size)
@@ -80,8 +85,24 @@ def instantiated(primals, tangents) -> list:
 
 
 def closed_over(name: str, kind: str, tracer) -> Exception:
-    return TypeError(f"Detected differentiation of the {kind} function '{name}' with respect to a value it closes over, "
-                     f"of type {tracer.aval}: its rule does not know that value. Pass it as an argument instead.")
+    return UnexpectedTracerError(
+        f"Detected differentiation of the {kind} function '{name}' with respect to a value it closes over or has in "
+        f"nondiff_argnums, of type {tracer.aval}: its rule does not give that derivative. Pass the value as an argument.")
+
+
+def check_types(name: str, rule: str, outs, avals) -> None:
+    """A rule must return what the function returns."""
+    got = [o.aval for o in outs]
+    if not same_types(got, avals):
+        raise TypeError(f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes of the "
+                        f"function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}.")
+
+
+def check_closed(name: str, kind: str, trace, values) -> None:
+    """No result of a rule may carry a derivative of its own: that comes from a value the rule closed over."""
+    for v in values:
+        if type(v) is JVPTracer and v._trace is trace:
+            raise closed_over(name, kind, v)
 
 
 def top_trace(args):
@@ -93,18 +114,21 @@ def top_trace(args):
     return top
 
 
-def call_custom_jvp(function, jvp, args, name: str, debug, **params) -> list:
+def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
-    Concrete arguments just run the function; in forward or reverse mode the rule runs at once, untraced.
+    The first `num_static` arguments must not be differentiated in. Concrete arguments just run the function; in forward or reverse mode the rule runs at once, untraced.
     """
     top = top_trace(args)
     if top is None:
         return function(*args)
     if isinstance(top, JVPTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
+        if any(t is not None for t in tangents[:num_static]):
+            raise closed_over(name, "custom_jvp", args[0])
         outs, ts = jvp(list(primals), instantiated(primals, tangents))
+        check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     return bind(custom_jvp_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, **params})
+                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, "num_static": num_static})

@@ -1,7 +1,7 @@
 """`custom_vjp_call_p`: a function with a reverse rule of its own."""
 from __future__ import annotations
 
-from gradix._control.custom_jvp import axis_of, closed_over, top_trace
+from gradix._control.custom_jvp import axis_of, check_closed, check_types, closed_over, top_trace
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
@@ -38,10 +38,12 @@ class CustomVJPCall(Primitive):
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
-    def linearize(self, primals, tangents, *, fwd, bwd, num_consts, name, **_):
+    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
         if any(t is not None for t in tangents[:num_consts]):
             raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
-        return linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
+        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
+        check_types(name, "fwd rule", outs, call_jaxpr.out_avals)
+        return outs, ts
 
     def batch(self, size, args, axes, *, call_jaxpr, fwd, bwd, num_consts, **params):
         axis, n_out = axis_of(size), len(call_jaxpr.out_avals)
@@ -57,9 +59,15 @@ class CustomVJPCall(Primitive):
 
         def mapped_bwd(residuals, cts):
             vals, given_axes = [*residuals, *cts], [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
-            n_res = len(residuals)
-            outs, out_axes = batch(lambda *xs: _present(bwd(xs[:n_res], xs[n_res:])), axis, vals, given_axes)
-            return [_back(axis, o, a, want) for o, a, want in zip(outs, out_axes, in_axes)]
+            n_res, present = len(residuals), []
+
+            def back(*xs):
+                outs = bwd(xs[:n_res], xs[n_res:])
+                present[:] = [o is not None for o in outs]
+                return [o for o in outs if o is not None]
+
+            given = iter(zip(*batch(back, axis, vals, given_axes)))
+            return [_back(axis, *next(given), want) if p else None for p, want in zip(present, in_axes)]
 
         params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
         return bind(self, args, params), [0] * n_out
@@ -82,11 +90,6 @@ def _back(axis, ct, at, want):
     if want is None:
         return ct if at is None else reduce_sum(ct, (at,))
     return to_axis(axis.size, ct, None, want) if at is None else move_axis(ct, at, want)
-
-
-def _present(cts):
-    assert all(c is not None for c in cts)
-    return list(cts)
 
 
 class CustomLinear(Primitive):
@@ -121,9 +124,10 @@ custom_vjp_call_p = CustomVJPCall("custom_vjp_call")
 custom_lin_p = CustomLinear("custom_lin")
 
 
-def linear_by_rule(fwd, bwd, name, primals, tangents):
-    """Run `fwd`, and record a linear map whose transpose is `bwd`."""
+def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None):
+    """Run `fwd`, and record a linear map whose transpose is `bwd`; `trace` is the one being differentiated in."""
     outs, residuals = fwd(*primals)
+    check_closed(name, "custom_vjp", trace, [*outs, *residuals])
     ts = [zeros(tangent_aval(p.aval)) if t is None else t for p, t in zip(primals, tangents)]
     active = [is_differentiable(p.aval) for p in primals]
 
@@ -145,7 +149,7 @@ def call_custom_vjp(function, fwd, bwd, args, name: str, debug) -> list:
         return function(*args)
     if type(top) is LinearizeTrace:
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
-        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents))
+        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top)
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     return bind(custom_vjp_call_p, [*consts, *args],

@@ -29,6 +29,11 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tup
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, debug_info=jaxpr.debug_info), used_inputs
 
 
+def without_dead(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without dead code; all inputs stay."""
+    return ClosedJaxpr(dce_jaxpr(closed.jaxpr, keep_inputs=True)[0], closed.consts)
+
+
 def dce_closed(closed: ClosedJaxpr, used_outputs: tuple) -> tuple[ClosedJaxpr, list[bool]]:
     """As `dce_jaxpr`, remembered."""
     key = ("dce", used_outputs)
