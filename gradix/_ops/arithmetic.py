@@ -12,6 +12,7 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, gt, lt
+from gradix._ops.convert import convert
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.linear import complex, imag, neg, real
 from gradix._ops.operands import operands, scalar_like
@@ -104,7 +105,8 @@ def _rem_by(t, x, y):
 
 def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
-        return mul(t, sign(x))
+        return mul(t, select_n(eq(x, scalar_like(x, 0)), sign(x), scalar_like(x, 1)))       # at 0 that of x
+    y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
     return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)     # Re(x̄·t) / |x|
 

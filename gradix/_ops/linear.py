@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._core.array import scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC, real_dtype, to_complex_dtype
 from gradix._core.primitive import Linear
@@ -23,6 +24,10 @@ def _host_complex(x, y):
 
 def _complex_back(ct, x, y):
     return [real(ct) if type(x) is Linear else None, neg(imag(ct)) if type(y) is Linear else None]
+
+
+def _zero(x):
+    return scalar_array(0, x.aval.dtype, False)
 
 
 class _Conj(Elementwise):
@@ -47,8 +52,8 @@ class _Conj(Elementwise):
 
 
 neg_p = linear_unary("neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct))
-real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, scalar_like(ct, 0)), out=real_dtype)
-imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(scalar_like(ct, 0), neg(ct)),
+real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype)
+imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)),
                       out=real_dtype)
 complex_p = Elementwise("complex", _host_complex, lambda t, x, y: complex(t, scalar_like(t, 0)),
                         lambda t, x, y: complex(scalar_like(t, 0), t), hlo="complex", dtypes=WIDE_FLOAT,

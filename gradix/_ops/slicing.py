@@ -16,7 +16,7 @@ from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import squeeze
 
-_slice = slice
+_slice, _int = slice, index
 
 
 class Slice(Structural):
@@ -223,7 +223,7 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
     operand, = arrays("index_in_dim", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     n = operand.aval.shape[axis]
-    i = _from_end(index if type(index) is int else index.__index__(), n)
+    i = _from_end(_int(index), n)
     if not 0 <= i < n:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
     out = slice_in_dim(operand, i, i + 1, 1, axis)

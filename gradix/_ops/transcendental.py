@@ -9,7 +9,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
-from gradix._ops.convert import convert_element_type as convert
+from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
@@ -37,8 +37,10 @@ def _host_pow(x, y):
 
 
 def _pow_base(t, x, y):
-    y_ = y if y.aval.dtype == x.aval.dtype else convert(y, x.aval.dtype)
-    less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 1)))
+    if y.aval.dtype == x.aval.dtype:
+        x = convert(x, x.aval.dtype)
+    y_ = convert(y, x.aval.dtype)
+    less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0)))
     return mul(t, mul(y_, less))                                # y·xʸ⁻¹, zero where y = 0
 
 

@@ -16,6 +16,23 @@ def _one(x):
     return scalar_like(x, 1)
 
 
+def _host_atan2(x, y):
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    i = x.dtype.type(1j)
+    return x.dtype.type(complex(0, -1)) * np.log((y + i * x) / np.sqrt(x * x + y * y))
+
+
+def _lower_atan2(em, out, x, y):
+    if out.dtype not in COMPLEX:
+        return em.op("atan2", out, x, y)
+    i = em.splat(1j, out)
+    size = em.op("sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y)))
+    turn = em.op("divide", out, em.op("add", out, y, em.op("multiply", out, i, x)), size)
+    # -i·log((y + i·x) / √(x² + y²))
+    return em.op("multiply", out, em.splat(complex(0, -1), out), em.op("log", out, turn))
+
+
 def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
@@ -29,8 +46,8 @@ asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), s
 acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo="chlo.acos",
                      dtypes=INEXACT)
 atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
-atan2_p = Elementwise("atan2", np.arctan2, lambda t, x, y: _atan2_part(t, x, y, y),
-                      lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo="atan2", dtypes=INEXACT - COMPLEX)
+atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
+                      lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
 sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT)
 cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT)
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))), hlo="chlo.asinh",
