@@ -57,14 +57,13 @@ class Elementwise(Primitive):
         self._types: dict[tuple, Any] = {}
 
     def abstract(self, *avals, **params):
-        if params:
-            return self._result_type(avals, params)
-        found = self._types.get(avals)
+        key = (avals, *params.values()) if params else avals
+        found = self._types.get(key)
         if found is None:
             found = self._result_type(avals, params)
             if len(self._types) >= _TYPES_LIMIT:
                 self._types.clear()
-            self._types[avals] = found
+            self._types[key] = found
         return found
 
     def _result_type(self, avals, params):
