@@ -212,7 +212,7 @@ class custom_vjp(_Custom):
     """A function with its own reverse-mode rule.
 
     `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a tuple with a cotangent
-    for each other argument, None for zero. Forward mode differentiates the function itself.
+    for each other argument, None for zero. Forward mode (jvp, jacfwd, hessian) is an error.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -6,14 +6,14 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch, batch_jaxpr
-from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp_jaxpr
+from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, stage_open
 
 
 class CustomVJPCall(Primitive):
     """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
 
-    The first `num_consts` operands are captured values. Forward mode differentiates the function's own body.
+    The first `num_consts` operands are captured values. The tangents it gives can only be transposed.
     """
 
     multiple_results = True
@@ -30,15 +30,7 @@ class CustomVJPCall(Primitive):
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)
 
-    def jvp(self, primals, tangents, *, call_jaxpr, **_):
-        nonzero = tuple([t is not None for t in tangents])
-        both, out_nonzero = jvp_jaxpr(call_jaxpr, nonzero)
-        outs = eval_closed(both, *primals, *[t for t in tangents if t is not None])
-        n = len(call_jaxpr.out_avals)
-        given = iter(outs[n:])
-        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
-
-    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
+    def jvp(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
         if any(t is not None for t in tangents[:num_consts]):
             raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
         outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
@@ -114,8 +106,8 @@ class CustomLinear(Primitive):
         self.refuse(**params)
 
     def refuse(self, *args, name, **_):
-        raise TypeError(f"forward-mode evaluation of the linearized custom_vjp function '{name}' is not "
-                        "possible: only its transpose is known. Use vjp, or define the function with custom_jvp.")
+        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: of '{name}' only the reverse "
+                        "rule is known. Use vjp, grad or jacrev, or give the function its rule by custom_jvp.")
 
     jvp = batch = lower = refuse
 
@@ -147,7 +139,7 @@ def call_custom_vjp(function, fwd, bwd, args, name: str, debug) -> list:
     top = top_trace(args)
     if top is None:
         return function(*args)
-    if type(top) is LinearizeTrace:
+    if isinstance(top, JVPTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top)
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
