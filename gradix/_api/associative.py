@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gradix._api.autodiff import arrays
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._ops.arithmetic import add
 from gradix._ops.bitwise import bitwise_or
 from gradix._ops.joining import concatenate

@@ -9,7 +9,7 @@ import numpy as np
 from gradix._api.autodiff import arrays
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._control.cond import INDEX, bind_cond, cond_p
 from gradix._control.sharing import interned
 from gradix._core.array import ArrayImpl, as_array

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base.tree import flatten, flatten_axes, tree_map
+from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval

@@ -17,7 +17,7 @@ from gradix._api.arguments import (
     signature,
 )
 from gradix._api.structs import aval_of, struct_of
-from gradix._base.tree import flatten, keystr, tree_flatten_with_path
+from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal
 from gradix._core.operators import Array

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradix._api.autodiff import arrays
 from gradix._api.tracing import Flattened
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval

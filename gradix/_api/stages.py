@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.structs import struct_of
-from gradix._base.tree import equality_errors, flatten, keystr, tree_flatten_with_path
+from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array

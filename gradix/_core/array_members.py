@@ -166,10 +166,16 @@ def is_deleted(self) -> bool:
     return _concrete(self, "is_deleted")._host is None and (self._buffer is None or self._buffer.is_deleted())
 
 
+def _buffer_of(self):
+    if self._buffer is None:
+        self.host                               # raises, and says that the array has been deleted
+    return self._buffer
+
+
 def is_ready(self) -> bool:
     """Whether the values are there: always true of values in main memory."""
     _concrete(self, "is_ready")
-    return self._host is not None or bool(self._buffer.is_ready())
+    return self._host is not None or bool(_buffer_of(self).is_ready())
 
 
 def delete(self) -> None:
@@ -181,14 +187,14 @@ def delete(self) -> None:
 def block_until_ready(self):
     """Wait until the values are there; returns the array."""
     if type(self) is ArrayImpl and self._host is None:
-        self._buffer.block_until_ready()
+        _buffer_of(self).block_until_ready()
     return self
 
 
 def copy_to_host_async(self) -> None:
     """Begin to fetch the values to main memory."""
     if type(self) is ArrayImpl and self._host is None:
-        self._buffer.copy_to_host_async()
+        _buffer_of(self).copy_to_host_async()
 
 
 def on_device_size_in_bytes(self) -> int:

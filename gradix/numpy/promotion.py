@@ -1,6 +1,7 @@
 """Operands of array functions: Python numbers and NumPy values made arrays, brought to one dtype and one rank."""
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -112,6 +113,7 @@ def same_rank(name: str, *xs: Array) -> tuple:
     if len(ranks) < 2:
         return xs
     _check_rank_promotion(name, xs)
+    common_shape(name, *xs)                             # names the shapes given, not those with axes added
     rank = max(ranks)
     return tuple([raise_rank(x, rank) if x.aval.ndim else x for x in xs])
 
@@ -244,16 +246,22 @@ def common_shape(name: str, *xs: Any) -> tuple:
     Raises:
         ValueError: the shapes do not broadcast.
     """
-    shapes = [s for x in xs if (s := x.aval.shape)]
-    first = shapes[0] if shapes else ()
-    if len(shapes) < 2 or all(s == first for s in shapes):
-        return first
-    rank = max(map(len, shapes))
+    shapes = tuple([s for x in xs if (s := x.aval.shape)])
+    shape = _broadcast(shapes)
+    if shape is None:
+        raise ValueError(f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
+                         "matched from the last one, and must agree or have size 1.")
+    return shape
+
+
+@functools.lru_cache(4096)
+def _broadcast(shapes: tuple) -> tuple | None:
+    """The shape that these broadcast to; None where they do not."""
+    rank = max(map(len, shapes), default=0)
     out = []
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes]):
         wide = [n for n in sizes if n != 1]
         if any(n != wide[0] for n in wide[1:]):
-            raise ValueError(f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
-                             "matched from the last one, and must agree or have size 1.")
+            return None
         out.append(wide[0] if wide else 1)
     return tuple(out)
