@@ -60,7 +60,7 @@ def eq(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.eq(1, 1)
-        Array(True, dtype=bool)
+        Array(True, dtype=bool, weak_type=True)
     """
     return bind(eq_p, operands("eq", x, y), {})
 
@@ -71,7 +71,7 @@ def ne(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.ne(1, 1)
-        Array(False, dtype=bool)
+        Array(False, dtype=bool, weak_type=True)
     """
     return bind(ne_p, operands("ne", x, y), {})
 
@@ -82,7 +82,7 @@ def lt(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.lt(1, 2)
-        Array(True, dtype=bool)
+        Array(True, dtype=bool, weak_type=True)
     """
     return bind(lt_p, operands("lt", x, y), {})
 
@@ -93,7 +93,7 @@ def le(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.le(2, 2)
-        Array(True, dtype=bool)
+        Array(True, dtype=bool, weak_type=True)
     """
     return bind(le_p, operands("le", x, y), {})
 
@@ -104,7 +104,7 @@ def gt(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.gt(1, 2)
-        Array(False, dtype=bool)
+        Array(False, dtype=bool, weak_type=True)
     """
     return bind(gt_p, operands("gt", x, y), {})
 
@@ -115,7 +115,7 @@ def ge(x, y):
     Example:
         >>> from gradix import lax
         >>> lax.ge(2, 2)
-        Array(True, dtype=bool)
+        Array(True, dtype=bool, weak_type=True)
     """
     return bind(ge_p, operands("ge", x, y), {})
 
@@ -126,6 +126,6 @@ def is_finite(x):
     Example:
         >>> from gradix import lax
         >>> lax.is_finite(float("inf"))
-        Array(False, dtype=bool)
+        Array(False, dtype=bool, weak_type=True)
     """
     return bind(is_finite_p, operands("is_finite", x), {})

@@ -116,6 +116,6 @@ def nextafter(x1, x2):
     Example:
         >>> from gradix import lax
         >>> lax.nextafter(1.0, 2.0) > 1.0
-        Array(True, dtype=bool)
+        Array(True, dtype=bool, weak_type=True)
     """
     return bind(nextafter_p, operands("nextafter", x1, x2), {})
