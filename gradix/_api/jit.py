@@ -46,6 +46,9 @@ def clear_caches() -> None:
     dispatch.clear()
 
 
+_SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
+
+
 class JitFunction:
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
@@ -105,6 +108,8 @@ class JitFunction:
         if found is None:
             found = self._trace(leaves, tree, static, args, kwargs)
             if not any(isinstance(c, Tracer) for c in found.consts):
+                if len(self._cache) >= _SIGNATURES_LIMIT:
+                    del self._cache[next(iter(self._cache))]
                 self._cache[key] = found
         return found
 
