@@ -109,7 +109,7 @@ class JitFunction:
             found = self._trace(leaves, tree, static, args, kwargs)
             if not any(isinstance(c, Tracer) for c in found.consts):
                 if len(self._cache) >= _SIGNATURES_LIMIT:
-                    del self._cache[next(iter(self._cache))]
+                    self._cache.pop(next(iter(self._cache)), None)
                 self._cache[key] = found
         return found
 

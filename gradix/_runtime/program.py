@@ -4,7 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradix._core.array import ArrayImpl
+from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._runtime import xla
@@ -73,7 +76,8 @@ class Program:
 
 def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
     """The quickest way to run a program on arrays: the usual one, without hidden or unused arguments, has its own."""
-    if not consts and kept is None:
+    empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
+    if not consts and kept is None and not empty:
         if len(out_avals) == 1:
             aval, = out_avals
 
@@ -91,5 +95,8 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
         if kept is not None:
             args = [args[i] for i in kept]
         outs = run(consts + [a._buffer if a._buffer is not None else to_device(a) for a in args])
-        return [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
+        arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
+        for i in empty:                             # what has no derivative has no bytes: NumPy's alone
+            arrays[i] = np.zeros(out_avals[i].shape, float0)
+        return arrays
     return call
