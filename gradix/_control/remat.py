@@ -5,7 +5,7 @@ from gradix._control.call import Call, jit_p
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
-from gradix._transforms.jvp import JVPTrace, JVPTracer, jvp, jvp_jaxpr
+from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, stage
 
 
@@ -96,7 +96,7 @@ def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) ->
     def function(*args):
         primals, kept, given = args[:n], iter(args[n:n + n_saved]), iter(args[n + n_saved:])
         tangents = [next(given) if nz else None for nz in nonzero]
-        trace = JVPTrace()
+        trace = LinearizeTrace()             # splits loops inside into what can be transposed and what cannot
 
         def keep(outs):
             return [_with_primal(trace, o, next(kept)) for o in outs]
