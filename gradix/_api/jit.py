@@ -375,6 +375,8 @@ def _complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
     for name in names:
         if name not in sig.parameters and not has_kwargs:
             raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}")
+    if not has_varargs:
+        nums = tuple([n % len(positional) for n in nums])
     by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
     by_name = [positional.index(n) for n in names if n in positional]
     all_nums = tuple(dict.fromkeys([*nums, *by_name]))

@@ -52,8 +52,8 @@ class Traced:
         args = [*self.consts, *given]
         outs = program(args)
         for i in program.donated:
-            args[i]._host = None
             xla.delete(args[i]._buffer)             # XLA copies, and keeps, memory it may not write to
+            args[i]._host = args[i]._buffer = None
         return outs
 
 

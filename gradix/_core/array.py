@@ -73,7 +73,7 @@ def _rebuild(host, dtype, weak):
 
 _SCALARS: dict[tuple, ArrayImpl] = {}
 _SCALARS_LIMIT = 4096
-_shared: set[int] = set()       # their identities; they live as long as the process
+_shared: set[int] = set()       # identities of arrays that live as long as the process
 
 
 def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
@@ -84,8 +84,13 @@ def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
         return found
     a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
     if key is not None and len(_SCALARS) < _SCALARS_LIMIT:
-        _SCALARS[key] = a
-        _shared.add(id(a))
+        _SCALARS[key] = shared(a)
+    return a
+
+
+def shared(a: ArrayImpl) -> ArrayImpl:
+    """The array, from now on one that many hold and nobody may delete."""
+    _shared.add(id(a))
     return a
 
 

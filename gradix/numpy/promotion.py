@@ -10,7 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._base.config import state
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
@@ -37,7 +37,7 @@ def number(x, dtype, weak: bool = False) -> ArrayImpl:
         with np.errstate(all="ignore"):
             found = ArrayImpl(_host_number(x, dtype), make_aval((), dtype, weak))
         if len(_numbers) < _NUMBERS_LIMIT:
-            _numbers[key] = found
+            _numbers[key] = shared(found)
     return found
 
 

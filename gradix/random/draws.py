@@ -11,7 +11,7 @@ from gradix import lax
 from gradix._api.jit import jit
 from gradix._base import config
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.dimensions import canonical_shape
@@ -150,7 +150,7 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        found = _numbers[key] = lax.full((), x, dtype)
+        found = _numbers[key] = shared(lax.full((), x, dtype))
     return found
 
 
