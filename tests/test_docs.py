@@ -1,7 +1,7 @@
-"""The pages of the documentation run: each block of Python in order, one process per page, and the links lead somewhere.
+"""The pages of the documentation run: each block of Python in order, one process per page; and links lead somewhere.
 
-A block with `>>>` is a doctest. Another is a program: a block of ```text right after it shows what it prints and, if it
-ends in an error, the error's last lines; without one it prints what it likes and ends well.
+A block that begins with `>>>` is a doctest. Another is a program: a block of ```text right after it shows what it
+prints and, if it ends in an error, the error; without one it prints what it likes and ends well.
 """
 
 import contextlib
@@ -73,7 +73,8 @@ def run_page(path: Path) -> str:
     names = {"__name__": "__main__"}
     page = path.relative_to(ROOT).as_posix()
     found = blocks(path.read_text(encoding="utf-8"))
-    return "\n".join(filter(None, [(run_doctest if ">>>" in b.code else run_program)(b, page, names) for b in found]))
+    reports = [(run_doctest if b.code.startswith(">>>") else run_program)(b, page, names) for b in found]
+    return "\n".join(filter(None, reports))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -82,7 +83,8 @@ def test_the_page_runs(page, tmp_path):
         return
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-W", "error", "-m", "tests.test_docs", str(page)]  # tests/numpy would hide numpy
+    # As a module: run as a script, its folder would be searched first, and tests/numpy hide numpy.
+    command = [sys.executable, "-W", "error", "-m", "tests.test_docs", str(page)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -108,7 +110,10 @@ def test_the_map_names_every_page():
 
 
 def test_what_is_wrong_is_reported():
-    page = "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```python\n>>> x + 1\n3\n\n```\n\n```python\nx[0]\n```\n"
+    page = (
+        "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n"
+        "```python\n>>> x + 1\n3\n\n```\n\n```python\nx[0]\n```\n"
+    )
     first, second, third = blocks(page)
     names = {}
     assert "shows\n2\n\nbut gives\n1" in run_program(first, "p.md", names)
