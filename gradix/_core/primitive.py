@@ -82,7 +82,7 @@ class Primitive:
         raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
 
     def batch(self, size, args, axes, **params) -> Any:
-        raise self.missing("batch", "vmap", "wrap the call in custom_batching.custom_vmap")
+        raise self.missing("batch", "vmap", "go through the examples one by one with lax.map")
 
     def effects(self, params) -> frozenset:
         return no_effects
