@@ -58,7 +58,8 @@ class Flat:
         out = self.function(*self.rebuild(leaves))
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
-                raise TypeError(f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary data), "
+                raise TypeError(f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
+                                "data), "
                                 f"got {_kind(out)}.")
             out, aux = out
             aux_leaves, aux_tree = flatten(aux)
@@ -168,9 +169,11 @@ def _differentiated(name, fun, args, kwargs, numbers, has_aux=False):
         if not -count <= n < count:
             raise TypeError(f"differentiating with respect to argnums={n} requires at least "
                              f"{n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, "
-                             f"but got only {count} positional arguments. Arguments passed by keyword cannot be numbered.")
+                             f"but got only {count} positional arguments. Arguments passed by keyword cannot be "
+                             "numbered.")
         if n % count in places:
-            raise ValueError(f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each once.")
+            raise ValueError(f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each "
+                             "once.")
         places.append(n % count)
     leaves, trees = [], []
     for p in places:
@@ -201,8 +204,10 @@ def _check_inputs(fun, args, numbers, leaves, holomorphic, allow_int):
             continue
         elif not allow_int:
             raise TypeError(
-                f"grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
-                f"{_leaf_name(fun, args, numbers, i)} of {x.aval}. Differentiate in a float: pass 1.0 for 1, or convert "
+                "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                "got "
+                f"{_leaf_name(fun, args, numbers, i)} of {x.aval}. Differentiate in a float: pass 1.0 for 1, or "
+                "convert "
                 f"with .astype(float); allow_int=True gives such arguments a zero gradient of dtype float0.")
 
 
@@ -285,14 +290,16 @@ def _tangent(name, aval, t, index):
         if getattr(t, "dtype", None) == _FLOAT0:
             return None
         got = as_array(t).aval
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        "int/bool "
                         f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
                         f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
                         f"Pass np.zeros(shape, gradix.dtypes.float0).")
     t = as_array(t)
     got = t.aval
     if got.dtype != want.dtype:
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        "int/bool "
                         f"primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and so expected "
                         f"tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf {index}).")
     if got.shape != want.shape:
@@ -313,7 +320,8 @@ class Pullback:
     def __call__(self, cts):
         leaves, tree = flatten(cts)
         if tree != self.out_tree:
-            raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match "
+            raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
+                             "match "
                              f"{self.out_tree}, the structure of the function's output.")
         cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
         cts += [None] * (len(self.program.outs) - len(cts))
@@ -354,7 +362,8 @@ def _cotangent(ct, aval, index):
         if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
                 == want.dtype:
             return convert_element_type(ct, want.dtype)
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but expected "
+        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
+                         "expected "
                          f"{want} because the corresponding output of the function had type {aval} (output {index}).")
     return ct
 

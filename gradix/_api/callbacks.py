@@ -30,7 +30,8 @@ def _flat_callback(callback, tree, out_tree, result_avals):
         if got != out_tree:
             told = "\n".join([f"  at result{keystr(path)}: declared {want}, returned {have}" for path, want, have, _ in
                               equality_errors(out_tree.unflatten(result_avals), outs)])
-            raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes has "
+            raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
+                            "has "
                             f"{out_tree}.\n{told}")
         return leaves
 

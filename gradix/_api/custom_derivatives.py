@@ -52,7 +52,8 @@ class _Custom:
         try:
             bound = sig.bind(*args, **kwargs)
         except TypeError as e:
-            raise TypeError(f"The input arguments to the {type(self).__name__}-decorated function {self._name} could not be "
+            raise TypeError(f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
+                            "not be "
                             f"resolved to positional-only arguments: {e}.") from None
         bound.apply_defaults()
         if bound.kwargs:
@@ -64,7 +65,8 @@ class _Custom:
         """The arguments not differentiated, and the others."""
         for n in self.nondiff_argnums:
             if n >= len(args):
-                raise ValueError(f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called with "
+                raise ValueError(f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called "
+                                 "with "
                                  f"{len(args)} arguments.")
         static = _Static([args[n] for n in self.nondiff_argnums])
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
@@ -168,17 +170,21 @@ class custom_jvp(_Custom):
             pair = jvp(*static.filled(primals[:k]), tuple(tree.unflatten(primals[k:])),
                        tuple(tree.unflatten(tangents[k:])))
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or tuple of "
+                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "
+                                "tuple of "
                                 f"length two) representing primal and tangent outputs, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             ts, t_tree = flatten(pair[1])
             ys = arrays(name, ys, y_tree, "primal output of the rule")
             out.setdefault("tree", y_tree)
             if t_tree != y_tree:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce primal and tangent outputs "
-                                f"with equal container (pytree) structures, but got {y_tree} and {t_tree} respectively.")
+                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce primal and tangent "
+                                "outputs "
+                                f"with equal container (pytree) structures, but got {y_tree} and {t_tree} "
+                                "respectively.")
             if y_tree != out["tree"]:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair whose first element "
+                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair whose first "
+                                "element "
                                 f"has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             return ys, [_rule_tangent(name, jvp, y, t) for y, t in zip(ys, ts)]
 
@@ -192,8 +198,10 @@ def _rule_tangent(name, rule, y, t):
         return None
     t = as_array(t)
     if (t.aval.shape, t.aval.dtype) != (want.shape, want.dtype):
-        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs with "
-                        f"equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, expecting "
+        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent "
+                        "outputs with "
+                        f"equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
+                        "expecting "
                         f"tangent {want}.")
     return t
 
@@ -240,8 +248,10 @@ class custom_vjp(_Custom):
         static, given = self._split(self._resolve(args, kwargs))
         if static.traced:
             raise UnexpectedTracerError(
-                f"The custom_vjp function {self._name} got a traced value of type {static.traced[0].aval} in the arguments "
-                f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary argument, for "
+                f"The custom_vjp function {self._name} got a traced value of type {static.traced[0].aval} in the "
+                "arguments "
+                f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary "
+                "argument, for "
                 "which the bwd rule returns None.")
         leaves, tree = flatten(tuple(given))
         leaves = arrays(self._name, leaves, tree, "argument")
@@ -261,12 +271,15 @@ class custom_vjp(_Custom):
                 given.insert(n, a)
             pair = fwd(*given)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair (list or "
-                                f"tuple of length two) where the first element represents the primal output and the second "
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                                "(list or "
+                                "tuple of length two) where the first element represents the primal output and the "
+                                "second "
                                 f"the residuals, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             if out.setdefault("tree", y_tree) != y_tree:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair whose first "
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                                "whose first "
                                 f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             res, res_tree = flatten(pair[1])
             is_array = [isinstance(r, (Array, np.ndarray, np.generic, float, int, complex, bool)) for r in res]
@@ -296,7 +309,8 @@ class custom_vjp(_Custom):
             result = tuple(result)
         count = len(tree.children())
         if not isinstance(result, tuple) or len(result) != count:
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the primal args "
+            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
+                            "primal args "
                             f"tuple ({count}), but got {result!r}.")
         leaves: list[Any] = []
         for i, (part, sub) in enumerate(zip(result, tree.children())):
@@ -313,7 +327,8 @@ class custom_vjp(_Custom):
         given = flatten(part)[0]
         if len(given) != len([v for v in values if v is not None]):        # a leaf spread over a subtree is an error
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container (pytree) "
+            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
+                            "(pytree) "
                             f"structure as the args tuple of the primal function; for argument {i} it has "
                             f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
         return values
@@ -330,7 +345,8 @@ class custom_vjp(_Custom):
             return zeros(want)
         if not same_types([got], [want]):
             raise ValueError(
-                f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the shape "
+                f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the "
+                "shape "
                 f"and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
                 "Sum over broadcast axes, or convert with .astype.")
         return ct

@@ -202,11 +202,13 @@ class JitFunction:
             try:
                 hash(value)
             except TypeError:
-                return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument "
+                return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static "
+                                  "argument "
                                   f"of {which} of type {kind}: {value!r}. Pass a tuple, a frozen dataclass or a str.")
         if not static:
             return None
-        return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of types "
+        return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of "
+                          "types "
                           f"{[kind for _, kind, _ in static]}, raised {type(error).__name__}: {error}")
 
     # -- the rest of the public face -----------------------------------------------------------------------------------
@@ -374,7 +376,8 @@ def _complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
                              f"arguments: {', '.join(positional) or 'none'}.")
     for name in names:
         if name not in sig.parameters and not has_kwargs:
-            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}")
+            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
+                             f"{sig}")
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])
     by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]

@@ -103,5 +103,6 @@ def _warn_of_unusable(program: Program, name: str) -> None:
     module = program.lowered
     lost = [str(module.in_avals[module.kept.index(i)]) for i in module.unusable_donations if i in module.kept]
     if lost:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(lost)}. No result of {name} has that shape and "
+        warnings.warn(f"Some donated buffers were not usable: {', '.join(lost)}. No result of {name} has that shape "
+                      "and "
                       "dtype; donate arguments that a result can replace.", stacklevel=4)

@@ -45,8 +45,10 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     @_transformed(fun, "vmap")
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                             f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} for "
+            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                             "positional "
+                             f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
+                             "for "
                              f"{len(args)} positional arguments of {name_of(fun)}.")
         leaves, tree = flatten((args, kwargs))
         axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))
@@ -84,10 +86,12 @@ def _normalised(x: Array, axis, fun, args, kwargs, index):
     if not -ndim <= axis < ndim:
         name = _names(fun, args, kwargs)[index]
         if not ndim:
-            raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank should "
+            raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
+                             "should "
                              f"be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} of "
                              f"{name_of(fun)} has shape (). Give it in_axes=None to share it among all examples.")
-        raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be "
+        raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
+                         "should be "
                          f"at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} of "
                          f"{name_of(fun)} has shape {x.aval.shape}.")
     return axis % ndim
@@ -109,14 +113,16 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:
-        raise ValueError(f"vmap must have at least one non-None value in in_axes, or axis_size; nothing is mapped in the "
+        raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size; nothing is mapped in "
+                         "the "
                          f"call of {name_of(fun)} with {len(leaves)} array arguments.")
     rows = [(n, str(x.aval), a, x.aval.shape[a]) for n, x, a in zip(_names(fun, args, kwargs), leaves, axes)
             if a is not None]
     width = max(len(r[0]) for r in rows)
     table = "\n".join(f"  {n:<{width}}  {t}  axis {a}: size {s}" for n, t, a, s in rows)
     asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
-    raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, in the call of {name_of(fun)}:\n{table}{asked}\n"
+    raise ValueError("vmap got inconsistent sizes for array axes to be mapped, in the call of "
+                     f"{name_of(fun)}:\n{table}{asked}\n"
                      "All mapped axes need one size; share an argument among the examples with in_axes=None.")
 
 
@@ -124,12 +130,14 @@ def _placed(fun, value, axis, wanted, size):
     if wanted is None:
         if axis is not None:
             raise ValueError(f"vmap has mapped output but out_axes is None: a result of {name_of(fun)} of shape "
-                             f"{typeof(value).shape} depends on the mapped argument. Give it an axis, such as out_axes=0.")
+                             f"{typeof(value).shape} depends on the mapped argument. Give it an axis, such as "
+                             "out_axes=0.")
         return value
     ndim = typeof(value).ndim + (axis is None)
     place = wanted.__index__()
     if not -ndim <= place < ndim:
-        raise ValueError(f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, the mapped "
+        raise ValueError(f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, "
+                         "the mapped "
                          "one included.")
     place %= ndim
     return to_axis(size, value, None, place) if axis is None else move_axis(value, axis, place)

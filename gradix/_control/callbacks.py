@@ -47,7 +47,8 @@ class Callback(Primitive):
         if self.effect is not None:
             vmap_method = "sequential"
             if params.get("ordered") and self is io_callback_p:
-                raise ValueError("Cannot vmap an ordered io_callback: the examples have no order. Use ordered=False, or "
+                raise ValueError("Cannot vmap an ordered io_callback: the examples have no order. Use ordered=False, "
+                                 "or "
                                  "lax.map over the examples.")
         if vmap_method is None:
             raise NotImplementedError(

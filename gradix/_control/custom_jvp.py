@@ -87,14 +87,16 @@ def instantiated(primals, tangents) -> list:
 def closed_over(name: str, kind: str, tracer) -> Exception:
     return UnexpectedTracerError(
         f"Detected differentiation of the {kind} function '{name}' with respect to a value it closes over or has in "
-        f"nondiff_argnums, of type {tracer.aval}: its rule does not give that derivative. Pass the value as an argument.")
+        f"nondiff_argnums, of type {tracer.aval}: its rule does not give that derivative. Pass the value as an "
+        "argument.")
 
 
 def check_types(name: str, rule: str, outs, avals) -> None:
     """A rule must return what the function returns."""
     got = [o.aval for o in outs]
     if not same_types(got, avals):
-        raise TypeError(f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes of the "
+        raise TypeError(f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes "
+                        "of the "
                         f"function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}.")
 
 

@@ -106,7 +106,8 @@ class CustomLinear(Primitive):
         self.refuse(**params)
 
     def refuse(self, *args, name, **_):
-        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: of '{name}' only its transpose "
+        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: of '{name}' only its "
+                        "transpose "
                         "is known. Use vjp, grad or jacrev, or give the function its rule by custom_jvp.")
 
     jvp = batch = lower = refuse

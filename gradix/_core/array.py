@@ -36,7 +36,8 @@ class ArrayImpl(Array):
     def __array__(self, dtype=None, copy=None):
         """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
         if isinstance(self.aval.dtype, dtypes.KeyType):
-            raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use gradix.random.key_data(keys) "
+            raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                            "gradix.random.key_data(keys) "
                             "for the words of the keys.")
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
@@ -120,7 +121,8 @@ def as_array(x) -> Array:
         return scalar_array(x, dtype, weak)
     if isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, np.ma.MaskedArray):
-            raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use x.filled(value), or "
+            raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use "
+                             "x.filled(value), or "
                              "pass x.data and x.mask.")
         return wrap_host(canonical_host(x))
     convert = getattr(x, "__jax_array__", None)

@@ -20,7 +20,8 @@ def _concrete(x, member: str) -> ArrayImpl:
 def _values(x, member: str) -> np.ndarray:
     """The numbers of a concrete array."""
     if dtypes.is_extended(_concrete(x, member).aval.dtype):
-        raise TypeError(f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of dtype "
+        raise TypeError(f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of "
+                        "dtype "
                         f"{x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys.")
     return x.host
 

@@ -23,7 +23,8 @@ class Linear:
     ndim = property(lambda self: self.aval.ndim)
 
     def __jax_array__(self):
-        raise NotImplementedError(f"the function to transpose is not linear: it combines two values that both depend on "
+        raise NotImplementedError("the function to transpose is not linear: it combines two values that both depend "
+                                  "on "
                                   f"its arguments, one of type {self.aval}. Use vjp for functions that are not linear.")
 
     def __repr__(self) -> str:

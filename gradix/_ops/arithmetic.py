@@ -18,7 +18,6 @@ from gradix._ops.linear import complex, imag, neg, real
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
-
 # -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
 
 def _host_div(x, y):
@@ -315,7 +314,8 @@ def integer_pow(x, y: int):
     x, = operands("integer_pow", x)
     y = index(y)
     if y < 0 and x.aval.dtype in INTEGER:
-        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, {y}). "
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, "
+                        f"{y}). "
                         "Convert x to a floating dtype first.")
     return bind(integer_pow_p, (x,), {"y": y})
 

@@ -46,7 +46,8 @@ class Collective(Primitive):
         if axis.name is None or axis.name not in axes:
             return self.batch_other(axis, args, in_axes, axes=axes, **params)
         if len(axes) > 1 and not self.joins:
-            raise NotImplementedError(f"{self.name} over several named axes {axes} at once. Apply it over one after another.")
+            raise NotImplementedError(f"{self.name} over several named axes {axes} at once. Apply it over one after "
+                                      "another.")
         rest = tuple([a for a in axes if a != axis.name])
         return self.batch_own(axis, args, in_axes, rest, **params)
 
@@ -176,7 +177,8 @@ class ReduceScatter(Move):
             shape[scatter_dimension] = n // axis_size
         else:
             if n != axis_size:
-                raise ValueError(f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, got "
+                raise ValueError(f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, "
+                                 "got "
                                  f"{n}. Use tiled=True to split it in equal parts.")
             del shape[scatter_dimension]
         return make_aval(tuple(shape), x.dtype, x.weak_type)
@@ -191,7 +193,8 @@ class ReduceScatter(Move):
     def batch_own(self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups):
         (x,), (a,) = args, in_axes
         if axis_index_groups is not None:
-            raise NotImplementedError("psum_scatter with axis_index_groups under vmap. Map over two nested axes instead.")
+            raise NotImplementedError("psum_scatter with axis_index_groups under vmap. Map over two nested axes "
+                                      "instead.")
         total = reduce_sum(to_axis(axis.size, x, a, 0), (0,))
         if tiled:
             shape = total.aval.shape

@@ -1,7 +1,8 @@
 """Operations whose rules follow from little."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from gradix._core import dtypes
 from gradix._core.array import typeof
@@ -34,7 +35,8 @@ def broadcast_shapes_of(name: str, avals) -> tuple:
 def _shapes_advice(name: str, s, t) -> str:
     if len(s) == len(t):
         return "Axes at the same place need the same size, or size 1; x[:, None] adds an axis of size 1."
-    return (f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of different "
+    return (f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of "
+            "different "
             "rank, and x[None] adds an axis.")
 
 
