@@ -53,8 +53,9 @@ def main():
         if step in (1, 10, 30, 100) or step == STEPS:
             print(f"step {step:8} y = {params.weight:.3f} x {params.bias:+.3f}   loss {value:.4f}")
 
-    design = jnp.stack([x, jnp.ones_like(x)], axis=1)
-    weight, bias = jnp.linalg.solve(design.T @ design, design.T @ y)
+    away = x - x.mean()
+    weight = jnp.dot(away, y) / jnp.dot(away, away)
+    bias = y.mean() - weight * x.mean()
     print(f"least squares y = {weight:.3f} x {bias:+.3f}   (closed formula)")
 
     print("\nTry next, in this file:")
