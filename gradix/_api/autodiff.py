@@ -1,6 +1,7 @@
 """Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize, linear_transpose."""
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
 
     Raises:
         TypeError: naming the path of the leaf that is none.
+        OverflowError: a leaf is an int that does not fit.
     """
     out = []
     for i, x in enumerate(leaves):
@@ -40,7 +42,8 @@ def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
                 out.append(x)
                 continue
             path = keystr(tree_flatten_with_path(tree_unflatten(tree, leaves))[0][i][0])
-            raise TypeError(f"{name}: {what}{path} is no array. {e}") from None
+            wrong = "is no array" if isinstance(e, TypeError) else "does not fit"
+            raise type(e)(f"{name}: {what}{path} {wrong}. {e}") from None
     return out
 
 
@@ -59,8 +62,7 @@ class Flat:
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
-                                "data), "
-                                f"got {_kind(out)}.")
+                                f"data), got {_kind(out)}.")
             out, aux = out
             aux_leaves, aux_tree = flatten(aux)
             self.aux = aux_tree, aux_leaves, [isinstance(x, Tracer) for x in aux_leaves]
@@ -153,10 +155,8 @@ def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomor
 def _transformed(fun, transform: str):
     """Give a wrapper the name and documentation of what it wraps."""
     def wrap(wrapper):
-        try:
+        with contextlib.suppress(AttributeError):
             functools.update_wrapper(wrapper, fun)
-        except AttributeError:
-            pass
         return wrapper
     return wrap
 
@@ -205,10 +205,8 @@ def _check_inputs(fun, args, numbers, leaves, holomorphic, allow_int):
         elif not allow_int:
             raise TypeError(
                 "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
-                "got "
-                f"{_leaf_name(fun, args, numbers, i)} of {x.aval}. Differentiate in a float: pass 1.0 for 1, or "
-                "convert "
-                f"with .astype(float); allow_int=True gives such arguments a zero gradient of dtype float0.")
+                f"got {_leaf_name(fun, args, numbers, i)} of {x.aval}. Differentiate in a float: pass 1.0 for 1, or "
+                f"convert with .astype(float); allow_int=True gives such arguments a zero gradient of dtype float0.")
 
 
 def _leaf_name(fun, args, numbers, index) -> str:
@@ -321,8 +319,7 @@ class Pullback:
         leaves, tree = flatten(cts)
         if tree != self.out_tree:
             raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                             "match "
-                             f"{self.out_tree}, the structure of the function's output.")
+                             f"match {self.out_tree}, the structure of the function's output.")
         cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
         cts += [None] * (len(self.program.outs) - len(cts))
         out = self.program.transpose(cts)
@@ -388,7 +385,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    pull = Pullback(_spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
+    pull = Pullback(_spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves],
+                    [y.aval for y in ys])
     out = flat.out_tree.unflatten(ys)
     return (out, pull, aux) if has_aux else (out, pull)
 

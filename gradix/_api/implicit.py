@@ -34,6 +34,8 @@ def stop_gradient(x):
 
 
 def _stopped(x):
+    if type(x) in (bool, int, float, complex):
+        return x
     if not isinstance(x, Array):
         try:
             x = as_array(x)

@@ -84,8 +84,8 @@ def _leaf_aval(fun, x, index, args, kwargs, statics):
         return aval_of(x)
     except (TypeError, OverflowError) as e:
         names = _Names(fun, flatten((args, kwargs))[1], statics).arg_names
-        raise TypeError(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
-                        f"of type {type(x)}. {e} What the function only branches on goes in static_argnums.") from None
+        raise type(e)(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
+                      f"of type {type(x)}. {e} What the function only branches on goes in static_argnums.") from None
 
 
 def _result(fun, x, index, result) -> Array:
@@ -93,8 +93,8 @@ def _result(fun, x, index, result) -> Array:
         return as_array(x)
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise TypeError(f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
-                        f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}") from None
+        raise type(e)(f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
+                      f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}") from None
 
 
 def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False) -> Callable:

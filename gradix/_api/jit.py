@@ -208,8 +208,7 @@ class JitFunction:
         if not static:
             return None
         return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of "
-                          "types "
-                          f"{[kind for _, kind, _ in static]}, raised {type(error).__name__}: {error}")
+                          f"types {[kind for _, kind, _ in static]}, raised {type(error).__name__}: {error}")
 
     # -- the rest of the public face -----------------------------------------------------------------------------------
 
@@ -284,8 +283,8 @@ def _result(x, index: int, result, name: str) -> Array:
         return as_array(x)
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise TypeError(f"function {name} to be transformed must return arrays, but at output path result{path} it "
-                        f"returned {x!r} of type {type(x)}. {e}") from None
+        raise type(e)(f"function {name} to be transformed must return arrays, but at output path result{path} it "
+                      f"returned {x!r} of type {type(x)}. {e}") from None
 
 
 def _run_call(args, params):

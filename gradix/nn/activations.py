@@ -174,7 +174,7 @@ def softplus(x):
         >>> nn.softplus(jnp.array([0.0, 100.0]))
         Array([  0.6931472, 100.       ], dtype=float32)
     """
-    return logaddexp(x, 0.0)
+    return logaddexp(x, 0)
 
 
 @fused

@@ -158,21 +158,20 @@ class IndexUpdateRef:
 # -- updates -------------------------------------------------------------------------------------------------------
 
 def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
-    y = _beside(x.aval, values)
+    aval = x.aval
+    y = _beside(aval, values)
     if y is not None and mode is None and wrap:
         out = lax._host_update(x, index, y, op)
         if out is not None:
             return out
     if y is None:
-        x, y, dtype = _promoted(x, values, op)
-    else:
-        dtype = x.aval.dtype
+        x, y = _promoted(x, values, op)
     masked = _split_mask(x, index)
     if masked is not None:
         out = _update_where(x, *masked, y, _COMBINE[op], wrap)
     else:
         out = _scatter(x, index, y, op, are_sorted, unique, mode, wrap)
-    return convert(out, dtype, x.aval.weak_type and dtype == x.aval.dtype)
+    return convert(out, aval.dtype, aval.weak_type)
 
 
 def _beside(aval, values):
@@ -184,19 +183,19 @@ def _beside(aval, values):
 
 
 def _promoted(x, values, op: str):
-    """Both in the dtype to work in, and the dtype of the result: that of `x`."""
+    """Both in the dtype to work in."""
     y = asarray(values)
     a, b = x.aval, y.aval
     if a.dtype == b.dtype:
-        return x, convert(y, a.dtype, b.weak_type), a.dtype
+        return x, convert(y, a.dtype, b.weak_type)
     dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
     if dtype != a.dtype:
         warnings.warn(f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
                       f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
                       f"values.astype(x.dtype) or x.astype(...).", FutureWarning, stacklevel=4)
         if op != "set":
-            return convert(x, dtype, weak), convert(y, dtype), a.dtype
-    return x, convert(y, a.dtype), a.dtype
+            return convert(x, dtype, weak), convert(y, dtype)
+    return x, convert(y, a.dtype)
 
 
 def _scatter(x, index, y, op: str, are_sorted, unique, mode, wrap):
@@ -232,7 +231,7 @@ def _apply(x, index, func, are_sorted, unique, mode, wrap):
 
 def _by_factors(function, x, index, values, *options):
     """`function(x, f)` where the array of factors is 1 but at the index: repeated ones count as often as they occur."""
-    ones = lax.broadcast_in_dim(number(1, x.aval.dtype), x.aval.shape, ())
+    ones = lax.broadcast_in_dim(number(1, x.aval.dtype, x.aval.weak_type), x.aval.shape, ())
     return function(x, _update(ones, index, values, "mul", *options))
 
 
