@@ -55,7 +55,8 @@ def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
     leaves, tree = flatten((args, kwargs))
     leaves = arrays(prim.name, leaves, tree, "argument ")
     avals, out_tree = _result_avals(result_shape_dtypes)
-    outs = bind(prim, leaves, {"callback": _flat_callback(callback, tree, out_tree, avals), "result_avals": avals, **params})
+    flat = _flat_callback(callback, tree, out_tree, avals)
+    outs = bind(prim, leaves, {"callback": flat, "result_avals": avals, **params})
     return out_tree.unflatten(outs)
 
 
@@ -86,8 +87,8 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     return _call(pure_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, vmap_method=method)
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None, ordered: bool = False,
-                **kwargs: Any):
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None,
+                ordered: bool = False, **kwargs: Any):
     """Call a Python function that may have side effects; it is called exactly as often as the program says.
 
     Args:

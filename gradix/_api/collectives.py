@@ -43,12 +43,10 @@ def _groups(groups, names):
     groups = tuple(tuple(g) for g in groups)
     if len({len(g) for g in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are not "
-                                  "supported: each "
-                                  "group's result must have one type. Pad the groups.")
+                                  "supported: each group's result must have one type. Pad the groups.")
     if sorted(i for g in groups for i in g) != list(range(size_of(names))):
         raise ValueError(f"axis_index_groups must cover all indices of the axis {names[0]!r} exactly once: got "
-                         f"{groups} for "
-                         f"size {size_of(names)}.")
+                         f"{groups} for size {size_of(names)}.")
     return groups
 
 

@@ -53,8 +53,7 @@ class _Custom:
             bound = sig.bind(*args, **kwargs)
         except TypeError as e:
             raise TypeError(f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
-                            "not be "
-                            f"resolved to positional-only arguments: {e}.") from None
+                            f"not be resolved to positional-only arguments: {e}.") from None
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(f"The {type(self).__name__}-decorated function {self._name} has keyword-only arguments "
@@ -66,8 +65,7 @@ class _Custom:
         for n in self.nondiff_argnums:
             if n >= len(args):
                 raise ValueError(f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called "
-                                 "with "
-                                 f"{len(args)} arguments.")
+                                 f"with {len(args)} arguments.")
         static = _Static([args[n] for n in self.nondiff_argnums])
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
@@ -171,21 +169,18 @@ class custom_jvp(_Custom):
                        tuple(tree.unflatten(tangents[k:])))
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "
-                                "tuple of "
-                                f"length two) representing primal and tangent outputs, but got {pair!r}.")
+                                f"tuple of length two) representing primal and tangent outputs, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             ts, t_tree = flatten(pair[1])
             ys = arrays(name, ys, y_tree, "primal output of the rule")
             out.setdefault("tree", y_tree)
             if t_tree != y_tree:
                 raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce primal and tangent "
-                                "outputs "
-                                f"with equal container (pytree) structures, but got {y_tree} and {t_tree} "
+                                f"outputs with equal container (pytree) structures, but got {y_tree} and {t_tree} "
                                 "respectively.")
             if y_tree != out["tree"]:
                 raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair whose first "
-                                "element "
-                                f"has the structure of the function's output, {out['tree']}, but got {y_tree}.")
+                                f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             return ys, [_rule_tangent(name, jvp, y, t) for y, t in zip(ys, ts)]
 
         functools.update_wrapper(rule, jvp, assigned=("__name__",), updated=())
@@ -201,8 +196,7 @@ def _rule_tangent(name, rule, y, t):
         raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent "
                         "outputs with "
                         f"equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
-                        "expecting "
-                        f"tangent {want}.")
+                        f"expecting tangent {want}.")
     return t
 
 
@@ -251,8 +245,7 @@ class custom_vjp(_Custom):
                 f"The custom_vjp function {self._name} got a traced value of type {static.traced[0].aval} in the "
                 "arguments "
                 f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary "
-                "argument, for "
-                "which the bwd rule returns None.")
+                "argument, for which the bwd rule returns None.")
         leaves, tree = flatten(tuple(given))
         leaves = arrays(self._name, leaves, tree, "argument")
         out: dict = {}
@@ -274,8 +267,7 @@ class custom_vjp(_Custom):
                 raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
                                 "(list or "
                                 "tuple of length two) where the first element represents the primal output and the "
-                                "second "
-                                f"the residuals, but got {pair!r}.")
+                                f"second the residuals, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             if out.setdefault("tree", y_tree) != y_tree:
                 raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
@@ -304,14 +296,13 @@ class custom_vjp(_Custom):
         return backward
 
     def _cotangents(self, result, tree, avals) -> list:
-        """What `bwd` returned as one cotangent per leaf of the arguments; a None stands for a whole argument's zeros."""
+        """What `bwd` returned as one cotangent per leaf; a None stands for a whole argument's zeros."""
         if isinstance(result, list):
             result = tuple(result)
         count = len(tree.children())
         if not isinstance(result, tuple) or len(result) != count:
             raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
-                            "primal args "
-                            f"tuple ({count}), but got {result!r}.")
+                            f"primal args tuple ({count}), but got {result!r}.")
         leaves: list[Any] = []
         for i, (part, sub) in enumerate(zip(result, tree.children())):
             leaves += self._argument_cotangents(i, part, sub)
@@ -328,8 +319,7 @@ class custom_vjp(_Custom):
         if len(given) != len([v for v in values if v is not None]):        # a leaf spread over a subtree is an error
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
             raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
-                            "(pytree) "
-                            f"structure as the args tuple of the primal function; for argument {i} it has "
+                            f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "
                             f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
         return values
 
@@ -346,8 +336,7 @@ class custom_vjp(_Custom):
         if not same_types([got], [want]):
             raise ValueError(
                 f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the "
-                "shape "
-                f"and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
+                f"shape and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
                 "Sum over broadcast axes, or convert with .astype.")
         return ct
 

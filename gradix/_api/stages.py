@@ -196,7 +196,10 @@ class Compiled(_Stage):
             have = x.aval
             if have is not aval and (have.shape != aval.shape or have.dtype != aval.dtype):
                 raise TypeError(self._type_mismatch(args, kwargs, leaves))
-        outs = traced.run_donating(self._program, leaves) if traced.donated else self._program([*traced.consts, *leaves])
+        if traced.donated:
+            outs = traced.run_donating(self._program, leaves)
+        else:
+            outs = self._program([*traced.consts, *leaves])
         return traced.out_tree.unflatten(outs)
 
     call = __call__

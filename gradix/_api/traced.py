@@ -19,8 +19,8 @@ _options = _config.state
 class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
-    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options", "avals",
-                 "direct")
+    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
+                 "avals", "direct")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
@@ -94,7 +94,7 @@ def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
     try:
         dispatch.check_floats(f"the jit-compiled function {name}", outs)
     except FloatingPointError:
-        if not any([x.is_deleted() for x in args]):
+        if not any(x.is_deleted() for x in args):
             eval_closed(jaxpr, *args)
         raise
 
@@ -104,5 +104,4 @@ def _warn_of_unusable(program: Program, name: str) -> None:
     lost = [str(module.in_avals[module.kept.index(i)]) for i in module.unusable_donations if i in module.kept]
     if lost:
         warnings.warn(f"Some donated buffers were not usable: {', '.join(lost)}. No result of {name} has that shape "
-                      "and "
-                      "dtype; donate arguments that a result can replace.", stacklevel=4)
+                      "and dtype; donate arguments that a result can replace.", stacklevel=4)

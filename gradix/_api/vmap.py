@@ -48,8 +48,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                              "positional "
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
-                             "for "
-                             f"{len(args)} positional arguments of {name_of(fun)}.")
+                             f"for {len(args)} positional arguments of {name_of(fun)}.")
         leaves, tree = flatten((args, kwargs))
         axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))
         leaves = arrays("vmap", leaves, tree, "argument ", axes)
@@ -114,8 +113,7 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
         return sizes.pop()
     if not sizes:
         raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size; nothing is mapped in "
-                         "the "
-                         f"call of {name_of(fun)} with {len(leaves)} array arguments.")
+                         f"the call of {name_of(fun)} with {len(leaves)} array arguments.")
     rows = [(n, str(x.aval), a, x.aval.shape[a]) for n, x, a in zip(_names(fun, args, kwargs), leaves, axes)
             if a is not None]
     width = max(len(r[0]) for r in rows)
@@ -137,7 +135,6 @@ def _placed(fun, value, axis, wanted, size):
     place = wanted.__index__()
     if not -ndim <= place < ndim:
         raise ValueError(f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, "
-                         "the mapped "
-                         "one included.")
+                         "the mapped one included.")
     place %= ndim
     return to_axis(size, value, None, place) if axis is None else move_axis(value, axis, place)

@@ -31,7 +31,8 @@ class Callback(Primitive):
 
     def run(self, args, params):
         outs = params["callback"](*[a.host for a in args])
-        return [wrap_host(_checked(np.array(o), a)) for o, a in zip(outs, params["result_avals"])]    # theirs may change
+        # copies: the callback may keep its arrays and change them
+        return [wrap_host(_checked(np.array(o), a)) for o, a in zip(outs, params["result_avals"])]
 
     def jvp(self, primals, tangents, **params):
         if self.effect is not None and not params["result_avals"]:
@@ -48,8 +49,7 @@ class Callback(Primitive):
             vmap_method = "sequential"
             if params.get("ordered") and self is io_callback_p:
                 raise ValueError("Cannot vmap an ordered io_callback: the examples have no order. Use ordered=False, "
-                                 "or "
-                                 "lax.map over the examples.")
+                                 "or lax.map over the examples.")
         if vmap_method is None:
             raise NotImplementedError(
                 "vmap of a pure_callback needs to know how the callback handles many examples. Pass vmap_method: "

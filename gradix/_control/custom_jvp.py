@@ -96,8 +96,7 @@ def check_types(name: str, rule: str, outs, avals) -> None:
     got = [o.aval for o in outs]
     if not same_types(got, avals):
         raise TypeError(f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes "
-                        "of the "
-                        f"function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}.")
+                        f"of the function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}.")
 
 
 def check_closed(name: str, kind: str, trace, values) -> None:
@@ -119,7 +118,8 @@ def top_trace(args):
 def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
-    The first `num_static` arguments must not be differentiated in. Concrete arguments just run the function; in forward or reverse mode the rule runs at once, untraced.
+    The first `num_static` arguments must not be differentiated in. Concrete arguments just run the function; in
+    forward or reverse mode the rule runs at once, untraced.
     """
     top = top_trace(args)
     if top is None:

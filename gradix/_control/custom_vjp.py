@@ -50,7 +50,8 @@ class CustomVJPCall(Primitive):
             return outs[:n_out], outs[n_out:]
 
         def mapped_bwd(residuals, cts):
-            vals, given_axes = [*residuals, *cts], [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
+            vals = [*residuals, *cts]
+            given_axes = [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
             n_res, present = len(residuals), []
 
             def back(*xs):
@@ -107,8 +108,7 @@ class CustomLinear(Primitive):
 
     def refuse(self, *args, name, **_):
         raise TypeError(f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: of '{name}' only its "
-                        "transpose "
-                        "is known. Use vjp, grad or jacrev, or give the function its rule by custom_jvp.")
+                        "transpose is known. Use vjp, grad or jacrev, or give the function its rule by custom_jvp.")
 
     jvp = batch = lower = refuse
 

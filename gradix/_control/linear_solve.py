@@ -59,8 +59,7 @@ class LinearSolve(Primitive):
     def transpose(self, cts, *args, vecmat, transpose_solve, matvec, solve, counts, n_x, **params):
         if transpose_solve is None:
             raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
-                            "custom_linear_solve. "
-                            "Pass transpose_solve, or symmetric=True when the matrix is.")
+                            "custom_linear_solve. Pass transpose_solve, or symmetric=True when the matrix is.")
         consts, s_consts, t_consts, b = self._split(args, counts)
         ct = [instantiate(c, v.aval) for c, v in zip(cts[:n_x], b)]
         outs = bind(self, [*consts, *t_consts, *s_consts, *ct],

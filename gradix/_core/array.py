@@ -37,8 +37,7 @@ class ArrayImpl(Array):
         """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
         if isinstance(self.aval.dtype, dtypes.KeyType):
             raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
-                            "gradix.random.key_data(keys) "
-                            "for the words of the keys.")
+                            "gradix.random.key_data(keys) for the words of the keys.")
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
             return view.astype(dtype or view.dtype)
@@ -79,12 +78,12 @@ _shared: set[int] = set()       # identities of arrays that live as long as the 
 
 def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
     """A Python number as a 0-d array; the same number gives the same object."""
-    key = (x, dtype, weak) if x else None            # not 0.0, which equals -0.0
-    found = _SCALARS.get(key)
+    key = x, dtype, weak
+    found = _SCALARS.get(key) if x else None         # 0.0 equals -0.0
     if found is not None:
         return found
     a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
-    if key is not None and len(_SCALARS) < _SCALARS_LIMIT:
+    if x and len(_SCALARS) < _SCALARS_LIMIT:
         _SCALARS[key] = shared(a)
     return a
 
@@ -122,14 +121,13 @@ def as_array(x) -> Array:
     if isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, np.ma.MaskedArray):
             raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use "
-                             "x.filled(value), or "
-                             "pass x.data and x.mask.")
+                             "x.filled(value), or pass x.data and x.mask.")
         return wrap_host(canonical_host(x))
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return as_array(convert())
     if isinstance(x, (bool, int, float, complex)):
-        return as_array(next(b for b in (bool, int, float, complex) if isinstance(x, b))(x))
+        return as_array(_plain_number(x))
     raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
                     "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays.")
 
@@ -156,3 +154,11 @@ def _short_repr(x) -> str:
 def typeof(x):
     """The aval of an array, tracer or anything convertible to one."""
     return x.aval if isinstance(x, Array) else as_array(x).aval
+
+
+def _plain_number(x):
+    """A number of a subclass of Python's as one of Python's own."""
+    for kind in (bool, int, float):
+        if isinstance(x, kind):
+            return kind(x)
+    return complex(x)

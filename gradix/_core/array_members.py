@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Literal
 
 import numpy as np
 
@@ -21,8 +22,7 @@ def _values(x, member: str) -> np.ndarray:
     """The numbers of a concrete array."""
     if dtypes.is_extended(_concrete(x, member).aval.dtype):
         raise TypeError(f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of "
-                        "dtype "
-                        f"{x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys.")
+                        f"dtype {x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys.")
     return x.host
 
 
@@ -105,7 +105,7 @@ def tolist(self):
     return host.tolist()
 
 
-def tobytes(self, order: str = "C") -> bytes:
+def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
     """The elements' bytes, in row-major order."""
     return np.asarray(_values(self, "tobytes")).tobytes(order)
 
@@ -169,7 +169,7 @@ def is_deleted(self) -> bool:
 
 def _buffer_of(self):
     if self._buffer is None:
-        self.host                               # raises, and says that the array has been deleted
+        _ = self.host                           # raises, and says that the array has been deleted
     return self._buffer
 
 

@@ -101,4 +101,4 @@ class AbstractToken:
 
 def same_types(xs, ys) -> bool:
     """Whether two lists of avals agree in shape and dtype (weak types may differ)."""
-    return len(xs) == len(ys) and all([x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys)])
+    return len(xs) == len(ys) and all(x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys))

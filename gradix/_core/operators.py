@@ -59,8 +59,7 @@ class Array:
     def __setitem__(self, index, value):
         raise TypeError(
             f"{type(self).__name__} object is immutable and does not support item assignment (x[{_show(index)}] = "
-            "...). "
-            f"Write y = x.at[{_show(index)}].set(...) instead: it returns the updated array. "
+            f"...). Write y = x.at[{_show(index)}].set(...) instead: it returns the updated array. "
             "Also there: .add, .multiply, .min, .max, .apply.")
 
     def __delitem__(self, index):

@@ -315,8 +315,7 @@ def integer_pow(x, y: int):
     y = index(y)
     if y < 0 and x.aval.dtype in INTEGER:
         raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, "
-                        f"{y}). "
-                        "Convert x to a floating dtype first.")
+                        f"{y}). Convert x to a floating dtype first.")
     return bind(integer_pow_p, (x,), {"y": y})
 
 

@@ -30,7 +30,8 @@ def _host_shift_left(x, by):
 def _host_shift_right_arithmetic(x, by):
     ok, signed = _fits(x, by), x.view(np.dtype(f"i{x.dtype.itemsize}"))      # XLA takes the top bit for a sign always
     distance = np.where(ok, by, 0).astype(signed.dtype)
-    return np.where(ok, np.right_shift(signed, distance), np.where(signed < 0, -1, 0)).astype(signed.dtype).view(x.dtype)
+    moved = np.where(ok, np.right_shift(signed, distance), np.where(signed < 0, -1, 0))
+    return moved.astype(signed.dtype).view(x.dtype)
 
 
 def _host_shift_right_logical(x, by):

@@ -178,14 +178,14 @@ class ReduceScatter(Move):
         else:
             if n != axis_size:
                 raise ValueError(f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, "
-                                 "got "
-                                 f"{n}. Use tiled=True to split it in equal parts.")
+                                 f"got {n}. Use tiled=True to split it in equal parts.")
             del shape[scatter_dimension]
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
     def transpose(self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
-        return [bind(all_gather_p, (ct,), {"axes": axes, "all_gather_dimension": scatter_dimension, "axis_size": axis_size,
-                                           "tiled": tiled, "axis_index_groups": axis_index_groups})]
+        return [bind(all_gather_p, (ct,), {"axes": axes, "all_gather_dimension": scatter_dimension,
+                                           "axis_size": axis_size, "tiled": tiled,
+                                           "axis_index_groups": axis_index_groups})]
 
     def shifted(self, params):
         return {**params, "scatter_dimension": params["scatter_dimension"] + 1}

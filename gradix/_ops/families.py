@@ -36,8 +36,7 @@ def _shapes_advice(name: str, s, t) -> str:
     if len(s) == len(t):
         return "Axes at the same place need the same size, or size 1; x[:, None] adds an axis of size 1."
     return (f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of "
-            "different "
-            "rank, and x[None] adds an axis.")
+            "different rank, and x[None] adds an axis.")
 
 
 class Elementwise(Primitive):
@@ -135,7 +134,8 @@ class Elementwise(Primitive):
         return em.op(self.hlo, out, *args, attrs=self.attrs)
 
 
-_KINDS = (("boolean", dtypes.BOOL), ("integer", dtypes.INTEGER), ("floating", dtypes.FLOAT), ("complex", dtypes.COMPLEX))
+_KINDS = (("boolean", dtypes.BOOL), ("integer", dtypes.INTEGER), ("floating", dtypes.FLOAT),
+          ("complex", dtypes.COMPLEX))
 
 
 def kinds_of(accepted: frozenset) -> str:

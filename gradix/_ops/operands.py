@@ -1,9 +1,6 @@
 """Operands of `lax` functions: converted to arrays, and never promoted."""
 from __future__ import annotations
 
-import numpy as np
-
-from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, scalar_array
 from gradix._core.operators import Array
 

@@ -72,7 +72,8 @@ class StagingTrace(Trace):
             return ""
         needed = _depends_on(tracer._var, self.eqns)
         used = [names[i] for i, v in enumerate(self.invars) if v in needed and i < len(names)]
-        where = f"while tracing the function {self.debug.name}" + (f" at {self.debug.place}" if self.debug.place else "")
+        where = f"while tracing the function {self.debug.name}"
+        where += f" at {self.debug.place}" if self.debug.place else ""
         if not used:
             return f"This value became traced {where}; it depends on none of the function's arguments."
         values = "the values" if len(used) > 1 else "the value"

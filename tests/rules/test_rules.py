@@ -199,7 +199,8 @@ def test_declared_zero_derivative(spec):
         args = operands(sample, dtype)
         at = [i for i, a in enumerate(args) if a.dtype.kind == "f"]
         f = lambda *xs, a=args, s=sample, at=at: sum(          # noqa: E731
-            o.astype("float32").sum() for o in outputs(spec, s, [xs[at.index(i)] if i in at else v for i, v in enumerate(a)]))
+            o.astype("float32").sum()
+            for o in outputs(spec, s, [xs[at.index(i)] if i in at else v for i, v in enumerate(a)]))
         for g in gradix.grad(f, tuple(range(len(at))))(*[args[i] for i in at]):
             assert not np.asarray(g).any()
 
@@ -252,11 +253,13 @@ def test_wrong_use_raises(spec):
 
 # Primitives tested elsewhere, with the reason.
 ELSEWHERE = {
-    "holds a program; tests/control": {"jit", "cond", "while", "scan", "custom_jvp_call", "custom_vjp_call", "custom_lin", "remat2",
-                                       "custom_linear_solve", "reduce", "scatter_apply"},
+    "holds a program; tests/control": {"jit", "cond", "while", "scan", "custom_jvp_call", "custom_vjp_call", "custom_lin",
+                                       "remat2", "custom_linear_solve", "reduce", "scatter_apply"},
     "calls Python; tests/control": {"pure_callback", "io_callback", "debug_callback"},
-    "needs a named axis; tests/control": {"psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index"},
-    "random bits; tests/ops/test_random_bits.py": {"threefry2x32", "random_bits", "random_seed", "random_wrap", "random_unwrap",
+    "needs a named axis; tests/control": {
+        "psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index"},
+    "random bits; tests/ops/test_random_bits.py": {"threefry2x32", "random_bits", "random_seed", "random_wrap",
+                                                   "random_unwrap",
                                                    "random_split", "random_fold_in"},
     "makes an array of nothing": {"empty"},
     "the linear parts of running reductions and of pooling, met in their derivatives": {
