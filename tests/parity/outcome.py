@@ -63,8 +63,9 @@ def describe_value(value):
     """A tree of arrays, shapes and Python values as JSON data."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        return {"py": type(value).__name__, "v": _numbers(np.asarray(value))}
+    number = next((kind for kind in (bool, int, float, complex) if isinstance(value, kind)), None)
+    if number is not None and not isinstance(value, np.generic):
+        return {"py": number.__name__, "v": _numbers(np.asarray(value))}
     if isinstance(value, dict):
         return {"dict": {str(key): describe_value(item) for key, item in value.items()}}
     if isinstance(value, (list, tuple)):

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.parity.cases import GROUPS, chunk_cases, chunks, group_cases, run_case
+from tests.parity.differences import failure
 from tests.parity.namespace import target
-from tests.parity.outcome import difference
 from tests.parity.record import load
 
 
@@ -15,12 +15,9 @@ def ns():
 
 @pytest.mark.parametrize("group,number", chunks(), ids=lambda part: str(part))
 def test_same_as_recorded(ns, group, number):
-    answers, failures = load(group), []
-    cases = chunk_cases(group, number)
-    for case in cases:
-        reason = difference(run_case(group, case, ns), answers[case.id], case)
-        if reason:
-            failures.append(f"{case.id}\n    {reason}")
+    answers, cases = load(group), chunk_cases(group, number)
+    reports = [failure(group, case, run_case(group, case, ns), answers[case.id]) for case in cases]
+    failures = [report for report in reports if report]
     assert not failures, f"{len(failures)} of {len(cases)} cases differ\n" + "\n".join(failures)
 
 
