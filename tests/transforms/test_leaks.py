@@ -1,0 +1,123 @@
+"""Traced values that outlive their trace, and state that traced functions change."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.errors import TracerArrayConversionError, TracerBoolConversionError, UnexpectedTracerError
+
+x3 = np.arange(3, dtype=np.float32)
+RUNS = {
+    "jit": lambda f: gradix.jit(f)(1.0),
+    "grad": lambda f: gradix.grad(f)(1.0),
+    "jvp": lambda f: gradix.jvp(f, (1.0,), (1.0,)),
+    "vmap": lambda f: gradix.vmap(f)(x3),
+    "scan": lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, x3),
+    "cond": lambda f: gradix.jit(lambda p: lax.cond(p, f, lambda x: x, 1.0))(True),
+    "checkpoint": lambda f: gradix.grad(gradix.checkpoint(f))(1.0),
+    "jit of grad": lambda f: gradix.jit(gradix.grad(f))(1.0),
+    "make_jaxpr": lambda f: gradix.make_jaxpr(f)(1.0),
+}
+USES = {
+    "add": lambda t: t + 1,
+    "another function's argument": lambda t: gradix.jit(lambda y: y)(t),
+    "another function's result": lambda t: gradix.jit(lambda y: t)(1.0),
+    "a captured value": lambda t: gradix.grad(lambda y: y * t)(1.0),
+    "an unmapped argument": lambda t: gradix.vmap(lambda x, y: x * y, (0, None))(x3, t),
+}
+
+
+def leak(run, raising=False):
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        if raising:
+            raise KeyError("stop")
+        return x * x
+
+    if raising:
+        with pytest.raises(KeyError, match="stop"):
+            run(f)
+    else:
+        run(f)
+    return kept[0]
+
+
+@pytest.mark.parametrize("raising", [False, True], ids=["returning", "raising"])
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_every_transformation(run, raising):
+    escaped = leak(run, raising)
+    assert escaped.shape == () and escaped.dtype == np.float32
+    with pytest.raises(UnexpectedTracerError, match="escaped the function.*used by"):
+        escaped + 1
+    assert jnp.sin(0.0) == 0 and gradix.jit(jnp.cos)(0.0) == 1       # the state of tracing is as before
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_every_use(use):
+    with pytest.raises(UnexpectedTracerError):
+        use(leak(RUNS["jit"]))
+
+
+def test_other_uses_raise_as_for_any_traced_value():
+    escaped = leak(RUNS["jit"])
+    with pytest.raises(TracerBoolConversionError):
+        bool(escaped)
+    with pytest.raises(TracerArrayConversionError):
+        np.asarray(escaped)
+    with pytest.raises(TypeError, match="unhashable"):
+        {escaped: 1}
+
+
+def test_the_message_says_where():
+    kept = {}
+
+    def remember(some_argument):
+        kept["value"] = some_argument * 2
+        return some_argument
+
+    gradix.jit(remember)(1.0)
+    with pytest.raises(UnexpectedTracerError) as caught:
+        kept["value"] + 1
+    message = str(caught.value)
+    assert "float32[]" in message and "'add'" in message and "test_leaks.py" in message
+    assert "remember" in message and "the argument some_argument" in message
+
+
+def test_a_tracer_kept_from_an_outer_trace_is_fine_while_that_lasts():
+    kept = []
+
+    def outer(x):
+        gradix.jit(lambda y: kept.append(x) or y)(1.0)
+        return kept[0] * x
+
+    assert gradix.grad(outer)(3.0) == 6
+
+
+def test_state_changes_once_per_trace():
+    log = []
+    f = gradix.jit(lambda x: log.append(x.shape) or x)
+    f(1.0); f(2.0); f(x3)
+    assert log == [(), (3,)]
+    gradix.grad(lambda x: log.append("eager") or x)(1.0)
+    gradix.vmap(lambda x: log.append("eager") or x)(x3)
+    assert log[2:] == ["eager", "eager"]
+
+
+def test_results_that_are_traced_values_of_arrays_do_not_leak():
+    out = gradix.jit(lambda x: (x, [x], {"a": x}))(x3)
+    assert all(type(leaf).__name__ == "ArrayImpl" for leaf in gradix.tree_util.tree_leaves(out))
+    (y, aux), pull = gradix.vjp(lambda x: (x, x * 2), 1.0)
+    assert aux + 1 == 3 and y + 1 == 2
+    _, aux = gradix.grad(lambda x: (x, {"x": x * 2}), has_aux=True)(1.0)
+    assert aux["x"] + 1 == 3
+
+
+def test_methods_of_traced_arrays_named_like_parts_of_a_trace():
+    m = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for f in (lambda x: x.trace(), lambda x: x.var(), lambda x: x.mean(), lambda x: x.val if hasattr(x, "nope") else x.sum()):
+        np.testing.assert_allclose(gradix.jit(f)(m), f(jnp.asarray(m)), rtol=1e-6)
+        np.testing.assert_allclose(gradix.vmap(f)(m[None]), [f(jnp.asarray(m))], rtol=1e-6)
+        assert gradix.grad(f)(m).shape == (3, 3)
