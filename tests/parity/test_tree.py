@@ -1,4 +1,5 @@
 """Trees against the reference implementation: leaves, structures, key paths, and which calls fail."""
+
 import collections
 import functools
 import random
