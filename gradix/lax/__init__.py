@@ -5,7 +5,7 @@ from gradix._ops.arithmetic import (
     min_p, mul, mul_p, reciprocal, rem, rem_p, round, round_p, RoundingMethod, sign, sign_p, square, square_p, sub,
     sub_p,
 )
-from gradix._ops.basis import add_any_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
+from gradix._ops.basis import add_any_p, broadcast_in_dim_p, reduce_sum as _sum, reduce_sum_p, transpose_p
 from gradix._ops.bitwise import (
     and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, not_p, or_p, population_count,
     population_count_p, shift_left, shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p,

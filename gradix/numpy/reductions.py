@@ -107,7 +107,10 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
         aval = a.aval
         own = aval.dtype
         if not aval.weak_type and (own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)):
-            return lax.reduce_sum(a, ALL[aval.ndim] if axis is None else axes_of(axis, aval.ndim))
+            ndim = aval.ndim
+            if type(axis) is int and 0 <= axis < ndim:
+                return lax._sum(a, (axis,))
+            return lax._sum(a, ALL[ndim] if axis is None else axes_of(axis, ndim))
     return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where,
                        promote_integers)
 
