@@ -11,7 +11,7 @@ import numpy as np
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
 from gradix._api.autodiff import arrays
 from gradix._base.errors import UnexpectedTracerError
-from gradix._base.tree import flatten_axes, prefix_errors, tree_flatten as flatten
+from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes
@@ -309,17 +309,11 @@ class custom_vjp(_Custom):
         return [self._checked(ct, a, i) for i, (ct, a) in enumerate(zip(leaves, avals))]
 
     def _argument_cotangents(self, i, part, sub) -> list:
-        if part is None:
-            return [None] * sub.num_leaves
-        try:
-            values = flatten_axes("bwd", sub, part)
-        except ValueError:
-            values = []
-        given = flatten(part)[0]
-        if len(given) != len([v for v in values if v is not None]):        # a leaf spread over a subtree is an error
+        values = _matched(part, sub)
+        if values is None:
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
-                            f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "
+            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container (pytree) "
+                            f"structure as the args tuple of the primal function; for argument {i} it has "
                             f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
         return values
 
@@ -339,6 +333,20 @@ class custom_vjp(_Custom):
                 f"shape and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
                 "Sum over broadcast axes, or convert with .astype.")
         return ct
+
+
+def _matched(part, tree) -> list | None:
+    """The leaves of `part` in the places of the leaves of `tree`, where a None fills a subtree; None if it has others."""
+    if part is None:
+        return [None] * tree.num_leaves
+    parts, top = flatten(part, lambda x: x is not part)
+    subtrees = tree.children()
+    if top.node_data() != tree.node_data() or (top.node_data() is not None and len(parts) != len(subtrees)):
+        return None
+    if top.node_data() is None:
+        return [part]
+    below = [_matched(p, t) for p, t in zip(parts, subtrees)]
+    return None if any(b is None for b in below) else [v for b in below for v in b]
 
 
 def custom_gradient(fun: Callable) -> Callable:
