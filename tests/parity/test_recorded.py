@@ -15,6 +15,19 @@ def ns():
 
 @pytest.mark.parametrize("group,number", chunks(), ids=lambda part: str(part))
 def test_same_as_recorded(ns, group, number):
+    check_chunk(ns, group, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group,number", chunks(), ids=lambda part: str(part))
+def test_same_as_recorded_compiled(ns, group, number):
+    if ns.name != "gradix":
+        pytest.skip("an option of gradix")
+    ns.jax.config.update("gradix_eager", "xla")
+    check_chunk(ns, group, number)
+
+
+def check_chunk(ns, group, number):
     answers, cases = load(group), chunk_cases(group, number)
     reports = [failure(group, case, run_case(group, case, ns), answers[case.id]) for case in cases]
     failures = [report for report in reports if report]
