@@ -5,15 +5,13 @@ from gradix._control.call import Call, jit_p
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
-from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp, jvp_jaxpr
+from gradix._transforms.dce import without_dead
+from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp
 from gradix._transforms.staging import eval_closed, stage
 
 
 class Remat(Call):
     """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
-
-    def abstract(self, *avals, jaxpr, **_):
-        return jaxpr.out_avals
 
     def run(self, args, params):
         return eval_closed(params["jaxpr"], *args)
@@ -30,14 +28,6 @@ class Remat(Call):
 
     def transpose(self, cts, *args, **params):
         return super().transpose(cts, *args, **{**params, "differentiated": True})
-
-    def jvp(self, primals, tangents, *, jaxpr, **params):
-        nonzero = tuple([t is not None for t in tangents])
-        both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = bind(self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params})
-        n = len(jaxpr.out_avals)
-        given = iter(outs[n:])
-        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
         if differentiated and prevent_cse and args:        # keeps XLA from merging this with the forward pass
@@ -108,7 +98,7 @@ def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) ->
     avals = closed.in_avals
     jaxpr, consts = stage(function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
                           closed.jaxpr.debug_info)
-    found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(out_nonzero)
+    found = closed.memo[key] = without_dead(ClosedJaxpr(jaxpr, consts)), tuple(out_nonzero)
     return found
 
 

@@ -5,7 +5,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
-from gradix._transforms.dce import dce_closed
+from gradix._transforms.dce import dce_closed, without_dead
 from gradix._transforms.jvp import JVPTracer, LinearizeTrace
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
@@ -288,7 +288,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple) -> tu
 
     ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     jaxpr, consts = stage(back, known_avals + ct_avals, closed.jaxpr.debug_info)
-    found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), list(live)
+    found = closed.memo[key] = without_dead(ClosedJaxpr(jaxpr, consts)), list(live)
     return found
 
 
