@@ -18,6 +18,7 @@ from gradix._ops.identity import stop_gradient_p
 from gradix._ops.linear import neg
 from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import jvp as _jvp
+from gradix._transforms.linearize import trace_for
 from gradix._transforms.staging import eval_closed, stage_open
 
 
@@ -114,7 +115,8 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         outs = call_custom_jvp(run, rule, primals, "custom_root", no_debug)
         cs, root = primals[:n], outs[:k]
         ts = [t if is_differentiable(p.aval) else None for p, t in zip(cs, tangents)]
-        _, change = _jvp(lambda *c: eval_closed(closed, *c, *root), cs, ts)
+        trace = trace_for(ts)
+        _, change = _jvp(lambda *c: eval_closed(closed, *c, *root), cs, ts, trace)
         y = [neg(instantiate(c, r.aval)) for c, r in zip(change, root)]
         moved = eval_closed(tangent_solver, *primals[m:m + len(t_consts)], *cs, *root, *y)
         return outs, [*moved, *[None] * (len(outs) - k)]

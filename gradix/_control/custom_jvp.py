@@ -13,12 +13,8 @@ from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, stage_open
 
 
-class CustomJVPCall(Primitive):
-    """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
-
-    The first `num_consts` operands are values the function captured; its rule does not know them. The next
-    `num_static` are values the rule receives, but which must not be differentiated in.
-    """
+class RuledCall(Primitive):
+    """A call of the program `call_jaxpr` that has a derivative rule of its user's."""
 
     multiple_results = True
     effectful = True
@@ -33,6 +29,17 @@ class CustomJVPCall(Primitive):
 
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)
+
+    def lower(self, em, outs, *args, call_jaxpr, **_):
+        return em.inline(call_jaxpr.jaxpr, call_jaxpr.consts, args)
+
+
+class CustomJVPCall(RuledCall):
+    """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
+
+    The first `num_consts` operands are values the function captured; its rule does not know them. The next
+    `num_static` are values the rule receives, but which must not be differentiated in.
+    """
 
     def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, **_):
         if any(t is not None for t in tangents[:num_consts + num_static]):
@@ -55,9 +62,6 @@ class CustomJVPCall(Primitive):
 
         params.update(call_jaxpr=mapped, jvp=mapped_jvp, num_consts=num_consts)
         return bind(self, args, params), [0] * n_out
-
-    def lower(self, em, outs, *args, call_jaxpr, **_):
-        return em.inline(call_jaxpr.jaxpr, call_jaxpr.consts, args)
 
     def show(self, params):
         return {"name": params["name"], "call_jaxpr": params["call_jaxpr"],

@@ -1,36 +1,30 @@
 """`custom_vjp_call_p`: a function with a reverse rule of its own."""
 from __future__ import annotations
 
-from gradix._control.custom_jvp import axis_of, check_closed, check_types, closed_over, top_trace
+from gradix._control.custom_jvp import RuledCall, axis_of, check_closed, check_types, closed_over, top_trace
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch, batch_jaxpr
-from gradix._transforms.jvp import JVPTrace, JVPTracer
+from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, stage_open
 
 
-class CustomVJPCall(Primitive):
+class CustomVJPCall(RuledCall):
     """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
 
-    The first `num_consts` operands are captured values. The tangents it gives can only be transposed.
+    The first `num_consts` operands are captured values.
     """
 
-    multiple_results = True
-    effectful = True
-    call_primitive = True
-    inline_when_linear = True
+    def jvp(self, primals, tangents, *, call_jaxpr, **_):
+        """Forward mode differentiates the function itself."""
+        both, out_nonzero = jvp_jaxpr(call_jaxpr, tuple([t is not None for t in tangents]))
+        outs = eval_closed(both, *primals, *[t for t in tangents if t is not None])
+        n = len(call_jaxpr.out_avals)
+        given = iter(outs[n:])
+        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
-    def abstract(self, *avals, call_jaxpr, **_):
-        return call_jaxpr.out_avals
-
-    def effects(self, params):
-        return params["call_jaxpr"].effects
-
-    def run(self, args, params):
-        return eval_closed(params["call_jaxpr"], *args)
-
-    def jvp(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
+    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
         if any(t is not None for t in tangents[:num_consts]):
             raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
         outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
@@ -64,9 +58,6 @@ class CustomVJPCall(Primitive):
 
         params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
         return bind(self, args, params), [0] * n_out
-
-    def lower(self, em, outs, *args, call_jaxpr, **_):
-        return em.inline(call_jaxpr.jaxpr, call_jaxpr.consts, args)
 
     def show(self, params):
         return {"name": params["name"], "bwd": getattr(params["bwd"], "__name__", "bwd"),
@@ -107,8 +98,8 @@ class CustomLinear(Primitive):
         self.refuse(**params)
 
     def refuse(self, *args, name, **_):
-        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: of '{name}' only its "
-                        "transpose is known. Use vjp, grad or jacrev, or give the function its rule by custom_jvp.")
+        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a linearized custom_vjp function: of '{name}' "
+                        "only the transpose is known here. Use jvp of the function itself, or vjp, grad or jacrev.")
 
     jvp = batch = lower = refuse
 
@@ -138,9 +129,9 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None):
 def call_custom_vjp(function, fwd, bwd, args, name: str, debug) -> list:
     """Call a flat function with a reverse rule of its own, in the trace its arguments are in."""
     top = top_trace(args)
-    if top is None:
+    if top is None or type(top) is JVPTrace:           # forward mode differentiates the function itself
         return function(*args)
-    if isinstance(top, JVPTrace):
+    if isinstance(top, LinearizeTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top)
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]

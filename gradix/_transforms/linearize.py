@@ -6,7 +6,7 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._transforms.dce import dce_closed, without_dead
-from gradix._transforms.jvp import JVPTracer, LinearizeTrace
+from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
 
@@ -182,6 +182,11 @@ def linearize(function, primals, active) -> tuple[list, LinearProgram]:
         ys = [p for p, _ in pairs]
         program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
     return ys, program
+
+
+def trace_for(tangents) -> JVPTrace:
+    """The trace to carry these tangents: one that keeps to reverse rules where they are being recorded."""
+    return LinearizeTrace() if any(type(t) is TapeTracer for t in tangents) else JVPTrace()
 
 
 def linear_program(function, avals) -> LinearProgram:

@@ -299,7 +299,6 @@ vjp cotangent tree | jax.vjp(jnp.sin, x)[1]((x, x)) | TypeError ValueError | tre
 linear_transpose | jax.linear_transpose(jnp.sin, x)(x) | * | linear|transpos
 custom_jvp without rule | jax.grad(jax.custom_jvp(lambda v: v))(1.0) | AttributeError TypeError | defjvp
 custom_vjp without rule | jax.grad(jax.custom_vjp(lambda v: v))(1.0) | AttributeError TypeError | defvjp
-custom_vjp forward mode | P.custom_vjp_jvp() | TypeError | forward|jvp|custom_vjp
 custom_vjp tree | P.custom_vjp_tree() | TypeError | tree|structure|bwd|tuple
 custom_vjp shape | P.custom_vjp_shape() | ValueError TypeError | shape|\\(3,\\)|\\[3\\]
 custom_vjp pair | P.custom_vjp_pair() | TypeError | pair|two|tuple

@@ -70,10 +70,6 @@ class Programs:
         f.defvjp(fwd, bwd)
         return f
 
-    def custom_vjp_jvp(self):
-        f = self._custom_vjp(lambda a, b: (a * b, None), lambda res, ct: (ct, ct))
-        return self.ns.jax.jvp(f, (1.0, 2.0), (1.0, 1.0))
-
     def custom_vjp_tree(self):
         return self.ns.jax.grad(self._custom_vjp(lambda a, b: (a * b, None), lambda res, ct: (ct,)))(1.0, 2.0)
 

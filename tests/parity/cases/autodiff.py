@@ -42,7 +42,7 @@ def cases():
                 )
     for group in (ARGUMENTS, CUSTOM, ERRORS):
         for name, run in group.items():
-            yield Case(name, run, 3e-4)
+            yield Case(name, run, 3e-4, may_work=name == "custom_vjp jvp")
 
 
 def f2(x, y):
