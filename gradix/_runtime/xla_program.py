@@ -12,6 +12,7 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
+from gradix._runtime.xla_custom_calls import ensure_lapack
 from gradix._stablehlo.emitter import SMALL_CALL
 
 
@@ -66,6 +67,8 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
         RuntimeFailure: XLA refuses the program or its options.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
+    if '"lapack_' in text:
+        ensure_lapack()
     while True:
         try:
             loaded = _compile(text, where, options, functions)
@@ -85,6 +88,8 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
         RuntimeFailure: the bytes are of another jaxlib, another CPU, or damaged.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
+    if b"lapack_" in blob:
+        ensure_lapack()
     loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
     return Executable(loaded, in_avals, out_avals, where, bool(functions))
 

@@ -107,3 +107,4 @@ from gradix._api.loops import fori_loop, map, scan, while_loop
 from gradix._api.reduce import reduce
 from gradix._api.reduce_window import reduce_window
 from gradix._api.scatter import scatter_apply
+from gradix.lax import linalg
