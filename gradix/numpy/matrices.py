@@ -16,6 +16,7 @@ from gradix.numpy.elementary import i0
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, numeric_operand
 from gradix.numpy.ranges import arange
+from gradix.numpy.reductions import sum
 
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype("int32")
@@ -244,6 +245,12 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1):
         raise ValueError(f"axis1 and axis2 cannot be the same, got {axis1} and {axis2}.")
     offset = as_int(offset)
     x = lax.transpose(x, (*[n for n in range(ndim) if n not in (i, j)], i, j))
+    rows, columns = x.aval.shape[-2:]
+    weak = x.aval.weak_type and not (ndim == 2 and rows == columns and not offset)      # as JAX types it
+    return convert(_last_diagonal(x, offset), x.aval.dtype, weak)
+
+
+def _last_diagonal(x, offset: int):
     *lead, rows, columns = x.aval.shape
     size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not size:
@@ -312,16 +319,7 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
         Array(12, dtype=int32)
     """
     no_out("trace", out)
-    x = diagonal(numeric_operand("trace", a), offset, axis1, axis2)
-    own = x.aval.dtype
-    if dtype is not None:
-        want = dtypes.requested_dtype(dtype, "trace", stacklevel=3)
-    elif own in dtypes.INTEGER:
-        want = dtypes.promote_types(own, dtypes.python_scalar_dtype(int))
-        want = dtypes.canonicalize_dtype(want)
-    else:
-        want = own
-    return lax.reduce_sum(convert(x, want), (x.aval.ndim - 1,))
+    return sum(diagonal(numeric_operand("trace", a), offset, axis1, axis2), -1, dtype)
 
 
 def vander(x, N: int | None = None, increasing: bool = False):

@@ -120,7 +120,11 @@ def matrices():
     for offset in (0, 1, -2, 7):
         yield call("jnp.trace", square, offset)
     yield call("jnp.trace", sample("float32", (2, 3, 4), 69), axis1=1, axis2=2)
-    yield call("jnp.trace", sample("int8", (3, 3), 69))
+    for dtype in ("bool", "int8", "uint8", "uint32", "float16"):
+        yield call("jnp.trace", sample(dtype, (3, 3), 69))
+    for shape, offset in (((3, 3), 0), ((3, 3), 1), ((2, 3), 0), ((2, 3, 3), 0), ((2, 2), 2)):
+        yield call("jnp.diagonal", Weak(2, shape), offset)
+        yield call("jnp.trace", Weak(1.5, shape), offset)
     for order in (None, 1, 2, 3, np.inf, -np.inf, 0, -1, 0.5, "bad"):
         yield call("jnp.linalg.norm", sample("float32", (4,), 70), ord=order)
     for order in (None, 1, np.inf, -1, "fro", 3):

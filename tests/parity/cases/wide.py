@@ -51,6 +51,8 @@ def cases():
     for name in ("sum", "prod", "mean", "max", "argmax", "std", "cumsum", "any"):
         for dtype in ("int32", "int64", "float32", "float64", "bool", "uint8", "complex128"):
             yield call(f"jnp.{name}", sample(dtype, (2, 3), 194))
+    for dtype in ("uint8", "uint32", "uint64", "int64"):
+        yield call("jnp.trace", sample(dtype, (2, 2), 194))
     for value in (
         1,
         2.5,
