@@ -1,4 +1,8 @@
 """Matrix factorizations and what is computed with them, on stacks of matrices in the last two axes."""
 # fmt: off
+from gradix._ops.linalg_eig import EigImplementation, eig, eig_p
+from gradix._ops.linalg_eigh import EighImplementation, eigh, eigh_p
 from gradix._ops.linalg_lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
+from gradix._ops.linalg_qr import householder_product, householder_product_p, qr, qr_p
+from gradix._ops.linalg_svd import SvdAlgorithm, svd, svd_p
 from gradix._ops.linalg_triangular import cholesky, cholesky_p, triangular_solve, triangular_solve_p

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 
+import gradix
 from gradix.lax import linalg
 from tests.specs.spec import C64, F32, Operand, Sample, Spec
 
@@ -33,6 +34,7 @@ def _solve(a, b, left_side=False, lower=False, transpose_a=False, conjugate_a=Fa
     return np.linalg.solve(a, b) if left_side else b @ np.linalg.inv(a)
 
 
+VALUES_ALONE = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
 FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 
 
@@ -62,4 +64,25 @@ SPECS = [
         Sample((Operand((2, 3), values=[[1, 2, 2], [0, 1, 2]], dtype="int32", linear=False),), {"permutation_size": 3})),
         None, ("int32",), derivative="zero", mapped=False, errors=(
             (lambda: linalg.lu_pivots_to_permutation(np.ones(3, "i4"), 2), ValueError, "permutation size 2"),)),
+    Spec("eigh", linalg.eigh, tuple(Sample((matrices(*s),), p) for s, p in (
+        ((3, 3), {}), ((1, 1), {}), ((2, 4, 4), {}), ((3, 3), {"lower": False}), ((0, 0), {}))), None, (F32, C64),
+        rtol=3e-5, errors=((lambda: linalg.eigh(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),
+                           (lambda: linalg.eigh(np.ones((3, 3), "f4"), subset_by_index=(0, 2)), NotImplementedError, "slices"))),
+    Spec("svd", linalg.svd, tuple(Sample((matrices(*s),), p) for s, p in (
+        ((3, 3), {}), ((4, 2), {"full_matrices": False}), ((2, 4), {"full_matrices": False}), ((2, 4), {"compute_uv": False}),
+        ((2, 3, 2), {"full_matrices": False}), ((0, 2), {"full_matrices": False}))), None, (F32, C64), rtol=3e-5, errors=(
+            (lambda: linalg.svd(np.ones(3, "f4")), TypeError, "rank at least 2"),
+            (lambda: gradix.jvp(linalg.svd, [np.ones((3, 2), "f4")], [np.ones((3, 2), "f4")]), NotImplementedError, "full matrices"))),
+    Spec("qr", linalg.qr, tuple(Sample((matrices(*s),), p) for s, p in (
+        ((3, 3), {}), ((4, 2), {"full_matrices": False}), ((2, 4), {}), ((2, 3, 3), {}),
+        ((4, 3), {"pivoting": True, "full_matrices": False}), ((2, 0), {}))), None, (F32, C64), rtol=1e-5,
+        errors=((lambda: linalg.qr(np.ones(3, "f4")), TypeError, "rank at least 2"),)),
+    Spec("householder_product", linalg.householder_product, tuple(Sample((matrices(*s), matrices(*t))) for s, t in (
+        ((3, 3), (3,)), ((4, 2), (2,)), ((2, 3, 3), (2, 2)))), None, (F32, C64), derivative="none", rtol=1e-5, errors=(
+            (lambda: linalg.householder_product(np.ones((2, 3), "f4"), np.ones(2, "f4")), ValueError, "rows"),)),
+    Spec("eig", linalg.eig, tuple(Sample((matrices(*s),), VALUES_ALONE) for s in ((3, 3), (1, 1), (2, 4, 4), (0, 0))),
+         None, (F32, C64), rtol=1e-4, errors=(
+             (lambda: linalg.eig(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),
+             (lambda: gradix.jvp(linalg.eig, [np.ones((2, 2), "f4")], [np.ones((2, 2), "f4")]), NotImplementedError,
+              "enable_eigvec_derivs"))),
 ]
