@@ -35,6 +35,12 @@ def _map(name: str, function, x):
     return tree.unflatten([function(a) for a in arrays(name, leaves, tree, "x")])
 
 
+def _checked(prim, x, params):
+    """Bind, where a batch rule would not look at the shape first."""
+    prim.abstract(x.aval, **params)
+    return bind(prim, (x,), params)
+
+
 def _groups(groups, names):
     if groups is None:
         return None
@@ -184,8 +190,10 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
               "axis_size": len(groups[0]) if groups else size_of(names)}
 
     def scatter(a):
-        place = scatter_dimension % a.aval.ndim if a.aval.ndim else 0
-        return bind(reduce_scatter_p, (a,), {**params, "scatter_dimension": place})
+        if not a.aval.ndim:
+            raise ValueError("psum_scatter needs an operand with an axis to scatter, got a scalar.")
+        place = scatter_dimension % a.aval.ndim
+        return _checked(reduce_scatter_p, a, {**params, "scatter_dimension": place})
 
     return _map("psum_scatter", scatter, x)
 
@@ -206,9 +214,11 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
     params = {"axes": names, "axis_size": n, "axis_index_groups": groups}
 
     def exchange(a):
+        if not a.aval.ndim:
+            raise ValueError("all_to_all needs an operand with an axis to deal out, got a scalar.")
         split, concat = split_axis % a.aval.ndim, concat_axis % a.aval.ndim
         if not tiled:
-            return bind(all_to_all_p, (a,), {**params, "split_axis": split, "concat_axis": concat})
+            return _checked(all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat})
         shape = a.aval.shape
         if shape[split] % n:
             raise ValueError(f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts.")

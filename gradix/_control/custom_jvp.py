@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
 from gradix._core.aval import same_types
+from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
@@ -20,12 +21,16 @@ class RuledCall(Primitive):
     effectful = True
     call_primitive = True
     inline_when_linear = True
+    named = True
 
     def abstract(self, *avals, call_jaxpr, **_):
         return call_jaxpr.out_avals
 
     def effects(self, params):
         return params["call_jaxpr"].effects
+
+    def names(self, params):
+        return axis_names(params["call_jaxpr"].effects)
 
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._control.custom_jvp import axis_of
+from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, instantiate, to_axis
@@ -19,6 +20,10 @@ class LinearSolve(Primitive):
     """
 
     multiple_results = True
+    named = True
+
+    def names(self, params):
+        return axis_names(params["solve"].effects | params["matvec"].effects)
 
     def abstract(self, *avals, solve, **_):
         return solve.out_avals
