@@ -1,12 +1,12 @@
 """checkpoint: the same derivatives, and policies that really keep what they say and compute the rest again."""
+
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax
+from gradix import checkpoint_policies as policies, lax
 from gradix.ad_checkpoint import checkpoint_name
-from gradix import checkpoint_policies as policies
 
 x3 = np.arange(3, dtype=np.float32) + 1
 W = np.eye(3, dtype=np.float32) * 2 + 0.1
@@ -62,9 +62,13 @@ TRANSFORMS = {
     "jit of vmap of grad": lambda f: lambda x: gradix.jit(gradix.vmap(gradix.grad(f)))(jnp.stack([x, 2 * x])),
 }
 POLICIES = {
-    "none": None, "everything": policies.everything_saveable, "nothing": policies.nothing_saveable,
-    "dots": policies.dots_saveable, "dots without batch": policies.dots_with_no_batch_dims_saveable,
-    "names": policies.save_only_these_names("y"), "other names": policies.save_any_names_but_these("y"),
+    "none": None,
+    "everything": policies.everything_saveable,
+    "nothing": policies.nothing_saveable,
+    "dots": policies.dots_saveable,
+    "dots without batch": policies.dots_with_no_batch_dims_saveable,
+    "names": policies.save_only_these_names("y"),
+    "other names": policies.save_any_names_but_these("y"),
     "all but names": policies.save_anything_except_these_names("y", "z"),
     "both": policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("z")),
 }
@@ -85,24 +89,33 @@ def test_trees_static_arguments_keywords_and_closures():
     same(gradix.grad(lambda x: ck(lambda x, i: x[i] * 2)(x, 1))(x3), np.array([0, 2, 0]))
     got = gradix.jacrev(ck(lambda x: (x * x, {"b": jnp.sin(x).sum(), "n": None})))(x3)
     same(got, (np.diag(2 * x3), {"b": np.cos(x3)}))
-    same(gradix.grad(lambda c: lax.scan(ck(lambda c, x: (jnp.sin(c * x), None)), c, x3)[0])(2.0),
-         gradix.grad(lambda c: lax.scan(lambda c, x: (jnp.sin(c * x), None), c, x3)[0])(2.0))
+    same(
+        gradix.grad(lambda c: lax.scan(ck(lambda c, x: (jnp.sin(c * x), None)), c, x3)[0])(2.0),
+        gradix.grad(lambda c: lax.scan(lambda c, x: (jnp.sin(c * x), None), c, x3)[0])(2.0),
+    )
     same(gradix.grad(ck(ck(chain)))(1.0), gradix.grad(chain)(1.0))
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["plain", "jit"])
 def test_nothing_is_kept_by_default(wrap):
     assert count(backward(chain, 1.0), "sin") == 3
-    assert count(backward(wrap(gradix.checkpoint(chain)), 1.0), "sin") == 5      # the two inner ones again
+    assert count(backward(wrap(gradix.checkpoint(chain)), 1.0), "sin") == 5  # the two inner ones again
     assert count(backward(wrap(gradix.checkpoint(chain, policy=policies.everything_saveable)), 1.0), "sin") == 3
 
 
-@pytest.mark.parametrize("policy, dots, sines, cosines", [
-    (policies.nothing_saveable, 6, 2, 3), (policies.everything_saveable, 4, 1, 2), (policies.dots_saveable, 4, 2, 3),
-    (policies.save_only_these_names("y"), 6, 1, 3), (policies.save_only_these_names("y", "z"), 6, 1, 2),
-])
+@pytest.mark.parametrize(
+    "policy, dots, sines, cosines",
+    [
+        (policies.nothing_saveable, 6, 2, 3),
+        (policies.everything_saveable, 4, 1, 2),
+        (policies.dots_saveable, 4, 2, 3),
+        (policies.save_only_these_names("y"), 6, 1, 3),
+        (policies.save_only_these_names("y", "z"), 6, 1, 2),
+    ],
+)
 def test_policies(policy, dots, sines, cosines):
     program = backward(gradix.checkpoint(layers, policy=policy), x3)
     kept = backward(layers, x3)
@@ -135,7 +148,9 @@ def test_eager_recomputation_calls_back_twice():
 
 def test_policies_see_operations_with_their_parameters():
     seen = []
-    gradix.grad(gradix.checkpoint(layers, policy=lambda prim, *avals, **params: seen.append((prim.name, len(avals), params))))(x3)
+    gradix.grad(
+        gradix.checkpoint(layers, policy=lambda prim, *avals, **params: seen.append((prim.name, len(avals), params)))
+    )(x3)
     assert {"dot_general", "sin", "name"} <= {name for name, _, _ in seen}
     assert {params["name"] for name, _, params in seen if name == "name"} == {"y", "z"}
     assert all(n == 2 for name, n, _ in seen if name == "dot_general")
@@ -143,14 +158,21 @@ def test_policies_see_operations_with_their_parameters():
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: gradix.checkpoint(3), TypeError, "expects a function"),
-    (lambda: gradix.grad(lambda x: gradix.checkpoint(lambda x, s: x)(x, "s"))(1.0), TypeError, "is no array"),
-    (lambda: gradix.grad(gradix.checkpoint(lambda x, n: x if n > 2 else -x))(1.0, 3), gradix.errors.TracerBoolConversionError,
-     "argument n"),
-    (lambda: gradix.grad(gradix.checkpoint(lambda x: "s"))(1.0), TypeError, "is no array"),
-    (lambda: checkpoint_name("s", "name"), TypeError, "is no array"),
-])
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: gradix.checkpoint(3), TypeError, "expects a function"),
+        (lambda: gradix.grad(lambda x: gradix.checkpoint(lambda x, s: x)(x, "s"))(1.0), TypeError, "is no array"),
+        (
+            lambda: gradix.grad(gradix.checkpoint(lambda x, n: x if n > 2 else -x))(1.0, 3),
+            gradix.errors.TracerBoolConversionError,
+            "argument n",
+        ),
+        (lambda: gradix.grad(gradix.checkpoint(lambda x: "s"))(1.0), TypeError, "is no array"),
+        (lambda: checkpoint_name("s", "name"), TypeError, "is no array"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

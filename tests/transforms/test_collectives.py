@@ -1,4 +1,5 @@
 """Collectives over vmap's named axes against NumPy: values, groups, nesting, derivatives, and inside control flow."""
+
 import numpy as np
 import pytest
 
@@ -7,8 +8,8 @@ import gradix.numpy as jnp
 from gradix import lax
 
 x3 = np.arange(3, dtype=np.float32) + 1
-x33 = np.arange(9, dtype=np.float32).reshape(3, 3) + .5
-weights = np.array([2, -1, .5], np.float32)
+x33 = np.arange(9, dtype=np.float32).reshape(3, 3) + 0.5
+weights = np.array([2, -1, 0.5], np.float32)
 
 
 def over(f, x, **options):
@@ -39,11 +40,16 @@ CASES = {
     "all_gather tiled": (lambda x: lax.all_gather(x, "i", tiled=True), lambda x, i: np.concatenate(x)),
     "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), lambda x, i: x.sum(0)[i]),
     "psum_scatter tiled": (lambda x: lax.psum_scatter(x, "i", tiled=True), lambda x, i: np.split(x.sum(0), 3)[i]),
-    "psum_scatter dimension -1": (lambda x: lax.psum_scatter(x, "i", scatter_dimension=-1), lambda x, i: x.sum(0)[..., i]),
+    "psum_scatter dimension -1": (
+        lambda x: lax.psum_scatter(x, "i", scatter_dimension=-1),
+        lambda x, i: x.sum(0)[..., i],
+    ),
     "all_to_all": (lambda x: lax.all_to_all(x, "i", 0, 0), lambda x, i: x[:, i]),
     "all_to_all to the end": (lambda x: lax.all_to_all(x, "i", 0, -1), lambda x, i: np.moveaxis(x[:, i], 0, -1)),
-    "all_to_all tiled": (lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), lambda x, i: np.concatenate(
-        [np.split(m, 3)[i] for m in x])),
+    "all_to_all tiled": (
+        lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True),
+        lambda x, i: np.concatenate([np.split(m, 3)[i] for m in x]),
+    ),
     "ppermute": (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)]), lambda x, i: x[i - 1]),
     "ppermute in part": (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), lambda x, i: x[i - 1] if i else 0 * x[0]),
     "pshuffle": (lambda x: lax.pshuffle(x, "i", [2, 0, 1]), lambda x, i: x[[2, 0, 1][i]]),
@@ -61,13 +67,13 @@ def test_values(name):
     same(over(f, x33), stacked(reference)(x33))
     same(gradix.jit(lambda x: over(f, x))(x33), stacked(reference)(x33))
     same(over(gradix.jit(f), x33), stacked(reference)(x33))
-    same(over(lambda x: f(jnp.asarray(x33[0])), x33), stacked(reference)(np.stack([x33[0]] * 3)))     # the same for all
+    same(over(lambda x: f(jnp.asarray(x33[0])), x33), stacked(reference)(np.stack([x33[0]] * 3)))  # the same for all
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_another_mapped_axis(name):
     f, reference = CASES[name]
-    big = np.stack([x33, 2 * x33 + 1], -1)                              # (member, 3, other)
+    big = np.stack([x33, 2 * x33 + 1], -1)  # (member, 3, other)
     want = np.stack([stacked(reference)(big[..., k]) for k in range(2)])
     inner = gradix.vmap(lambda x: over(f, x), in_axes=2)(big)
     outer = over(gradix.vmap(f, in_axes=1, out_axes=0), big, out_axes=1)
@@ -117,14 +123,17 @@ def test_derivatives_of_extremes_go_to_who_attains_them():
 
 # -- groups, numbers, trees, dtypes ------------------------------------------------------------------------------------
 
+
 def test_groups():
     x, groups = np.arange(4, dtype=np.float32), [[0, 2], [3, 1]]
     of = {i: g for g in groups for i in g}
     for f, r in ((lax.psum, np.sum), (lax.pmax, np.max), (lax.pmin, np.min), (lax.pmean, np.mean)):
         same(over(lambda v: f(v, "i", axis_index_groups=groups), x), np.array([r(x[of[i]]) for i in range(4)]))
     same(over(lambda v: lax.all_gather(v, "i", axis_index_groups=groups), x), np.stack([x[of[i]] for i in range(4)]))
-    same(gradix.grad(lambda x: (over(lambda v: lax.psum(v, "i", axis_index_groups=groups), x) * x).sum())(x),
-         2 * np.array([x[of[i]].sum() for i in range(4)]))
+    same(
+        gradix.grad(lambda x: (over(lambda v: lax.psum(v, "i", axis_index_groups=groups), x) * x).sum())(x),
+        2 * np.array([x[of[i]].sum() for i in range(4)]),
+    )
 
 
 def test_numbers_trees_and_dtypes():
@@ -148,24 +157,41 @@ def test_several_axes():
     same(both(lambda v: lax.pmax(v, ("j", "i"))), np.full((2, 3), 5))
     same(both(lambda v: lax.axis_index(("i", "j"))), x)
     same(both(lambda v: lax.axis_index("j") - lax.axis_index("i")), np.arange(3)[None] - np.arange(2)[:, None])
-    same(gradix.grad(lambda x: (gradix.vmap(gradix.vmap(lambda v: lax.psum(v, ("i", "j")), axis_name="j"), axis_name="i")(
-        x) * x).sum())(x), np.full((2, 3), 30))
+    same(
+        gradix.grad(
+            lambda x: (
+                gradix.vmap(gradix.vmap(lambda v: lax.psum(v, ("i", "j")), axis_name="j"), axis_name="i")(x) * x
+            ).sum()
+        )(x),
+        np.full((2, 3), 30),
+    )
 
 
 # -- inside other functions --------------------------------------------------------------------------------------------
 
+
 def test_control_flow():
-    same(over(lambda x: lax.scan(lambda c, t: (c + lax.psum(x * t, "i"), c), 0.0, jnp.arange(3.0))[0], x3), np.full(3, 18))
+    same(
+        over(lambda x: lax.scan(lambda c, t: (c + lax.psum(x * t, "i"), c), 0.0, jnp.arange(3.0))[0], x3),
+        np.full(3, 18),
+    )
     same(over(lambda x: lax.cond(x > 1, lambda v: v * 0 + lax.psum(v, "i"), lambda v: v, x), x3), np.array([1, 6, 6]))
     same(over(lambda x: lax.cond(True, lambda v: lax.psum(v, "i"), lambda v: v, x), x3), np.full(3, 6))
     same(over(lambda x: lax.while_loop(lambda c: lax.psum(c, "i") < 100.0, lambda c: c * 2, x), x3), 32 * x3)
-    same(over(lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.axis_index("i") + lax.psum(c, "i"), x), x3),
-         np.array([145, 149, 153]))
+    same(
+        over(lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.axis_index("i") + lax.psum(c, "i"), x), x3),
+        np.array([145, 149, 153]),
+    )
     step = lambda x: lax.scan(lambda c, _: (lax.psum(c * x, "i"), None), x, None, length=2)[0]
     eps = 1e-2
-    slope = [(over(step, x3 + eps * e).sum() - over(step, x3 - eps * e).sum()) / (2 * eps) for e in np.eye(3, dtype=np.float32)]
+    slope = [
+        (over(step, x3 + eps * e).sum() - over(step, x3 - eps * e).sum()) / (2 * eps)
+        for e in np.eye(3, dtype=np.float32)
+    ]
     np.testing.assert_allclose(gradix.grad(lambda x: over(step, x).sum())(x3), slope, rtol=1e-3)
-    np.testing.assert_allclose(gradix.jit(gradix.grad(lambda x: over(gradix.checkpoint(step), x).sum()))(x3), slope, rtol=1e-3)
+    np.testing.assert_allclose(
+        gradix.jit(gradix.grad(lambda x: over(gradix.checkpoint(step), x).sum()))(x3), slope, rtol=1e-3
+    )
 
 
 def test_custom_rules():
@@ -179,24 +205,44 @@ def test_custom_rules():
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: lax.psum(1.0, "i"), NameError, "unbound axis name: i.*axis_name='i'"),
-    (lambda: lax.axis_index("i"), NameError, "unbound axis name: i"),
-    (lambda: lax.axis_size("i"), NameError, "unbound axis name: i"),
-    (lambda: gradix.jit(lambda x: lax.psum(x, "q"))(1.0), NameError, "unbound axis name: q"),
-    (lambda: over(lambda x: lax.psum(x, "k"), x3), NameError, "unbound axis name: k. Named axes bound here: 'i'"),
-    (lambda: gradix.jit(lambda x: gradix.make_jaxpr(lambda x: lax.all_gather(x, "q"))(x))(1.0), NameError, "q"),
-    (lambda: over(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [1, 2]]), np.arange(4.0)), ValueError, "exactly once"),
-    (lambda: over(lambda x: lax.psum(x, "i", axis_index_groups=[[0], [1, 2]]), x3), NotImplementedError, "different sizes"),
-    (lambda: over(lambda x: lax.psum_scatter(x, "i"), np.ones((3, 2))), ValueError, "size 3, got 2"),
-    (lambda: over(lambda x: lax.psum_scatter(x, "i", tiled=True), np.ones((3, 2))), ValueError, "(divide into 3|into 3 equal)"),
-    (lambda: over(lambda x: lax.all_to_all(x, "i", 0, 0), np.ones((3, 2))), ValueError, "size 3"),
-    (lambda: over(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), np.ones((3, 2))), ValueError, "(divide into 3|into 3 equal)"),
-    (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), x3), ValueError, "unique"),
-    (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 7)]), x3), ValueError, r"within \[0, 3\)"),
-    (lambda: over(lambda x: lax.pshuffle(x, "i", [0, 0, 1]), x3), ValueError, "permutation"),
-    (lambda: over(lambda x: lax.psum("s", "i"), x3), TypeError, "is no array"),
-])
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: lax.psum(1.0, "i"), NameError, "unbound axis name: i.*axis_name='i'"),
+        (lambda: lax.axis_index("i"), NameError, "unbound axis name: i"),
+        (lambda: lax.axis_size("i"), NameError, "unbound axis name: i"),
+        (lambda: gradix.jit(lambda x: lax.psum(x, "q"))(1.0), NameError, "unbound axis name: q"),
+        (lambda: over(lambda x: lax.psum(x, "k"), x3), NameError, "unbound axis name: k. Named axes bound here: 'i'"),
+        (lambda: gradix.jit(lambda x: gradix.make_jaxpr(lambda x: lax.all_gather(x, "q"))(x))(1.0), NameError, "q"),
+        (
+            lambda: over(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [1, 2]]), np.arange(4.0)),
+            ValueError,
+            "exactly once",
+        ),
+        (
+            lambda: over(lambda x: lax.psum(x, "i", axis_index_groups=[[0], [1, 2]]), x3),
+            NotImplementedError,
+            "different sizes",
+        ),
+        (lambda: over(lambda x: lax.psum_scatter(x, "i"), np.ones((3, 2))), ValueError, "size 3, got 2"),
+        (
+            lambda: over(lambda x: lax.psum_scatter(x, "i", tiled=True), np.ones((3, 2))),
+            ValueError,
+            "(divide into 3|into 3 equal)",
+        ),
+        (lambda: over(lambda x: lax.all_to_all(x, "i", 0, 0), np.ones((3, 2))), ValueError, "size 3"),
+        (
+            lambda: over(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), np.ones((3, 2))),
+            ValueError,
+            "(divide into 3|into 3 equal)",
+        ),
+        (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), x3), ValueError, "unique"),
+        (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 7)]), x3), ValueError, r"within \[0, 3\)"),
+        (lambda: over(lambda x: lax.pshuffle(x, "i", [0, 0, 1]), x3), ValueError, "permutation"),
+        (lambda: over(lambda x: lax.psum("s", "i"), x3), TypeError, "is no array"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,5 @@
 """custom_jvp, custom_vjp, custom_gradient: the rules are used under every transformation, and checked."""
+
 import functools
 import math
 
@@ -27,7 +28,7 @@ def f(x, y):
 
 
 @f.defjvp
-def f_jvp(primals, tangents):                       # recognisably not the derivative
+def f_jvp(primals, tangents):  # recognisably not the derivative
     (x, y), (tx, ty) = primals, tangents
     return f(x, y), 10 * tx + 100 * ty * x
 
@@ -42,6 +43,7 @@ g.defvjp(lambda x, y: (jnp.sin(x) * y, (x, y)), lambda res, ct: (ct * 10 * res[1
 
 # -- custom_jvp --------------------------------------------------------------------------------------------------------
 
+
 def test_custom_jvp_is_used_everywhere():
     same(f(1.0, 2.0), 2 * np.sin(1))
     same(gradix.jvp(f, (1.0, 2.0), (1.0, 1.0))[1], 110)
@@ -49,7 +51,9 @@ def test_custom_jvp_is_used_everywhere():
     same(gradix.jit(gradix.grad(f))(1.0, 2.0), 10)
     same(gradix.grad(gradix.jit(f), 1)(3.0, 2.0), 300)
     same(gradix.vmap(gradix.grad(f, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 10), 100 * x3))
-    same(gradix.grad(lambda x, y: gradix.vmap(f, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 10), 600))
+    same(
+        gradix.grad(lambda x, y: gradix.vmap(f, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 10), 600)
+    )
     same(gradix.linearize(f, 1.0, 2.0)[1](1.0, 0.0), 10)
     same(gradix.grad(gradix.checkpoint(f))(1.0, 2.0), 10)
     same(gradix.grad(lambda x: f(y=2.0, x=x))(1.0), 10)
@@ -78,7 +82,10 @@ def test_defjvps():
     h = gradix.custom_jvp(lambda x, y, z: x * y * z)
     h.defjvps(lambda t, out, x, y, z: t * 1000, None, lambda t, out, x, y, z: t * out)
     same(gradix.grad(h, (0, 1, 2))(2.0, 3.0, 4.0), (1000, 0, 24))
-    same(gradix.jit(gradix.vmap(gradix.grad(h, (0, 2)), in_axes=(0, None, None)))(x3, 1.0, 2.0), (np.full(3, 1000), 2 * x3))
+    same(
+        gradix.jit(gradix.vmap(gradix.grad(h, (0, 2)), in_axes=(0, None, None)))(x3, 1.0, 2.0),
+        (np.full(3, 1000), 2 * x3),
+    )
 
 
 def test_nondiff_arguments_may_be_functions_and_traced_values():
@@ -92,12 +99,16 @@ def test_nondiff_arguments_may_be_functions_and_traced_values():
     same(gradix.jit(each)(2.0, 3.0), 14)
     same(gradix.vmap(each)(x3, x3), 7 * x3)
     total = lambda y: gradix.vmap(lambda n, x: apply(n, x * y))(x3, x3).sum()
-    same((gradix.grad(total)(2.0), gradix.jit(gradix.grad(total))(2.0), gradix.grad(gradix.jit(total))(2.0)), (98, 98, 98))
+    same(
+        (gradix.grad(total)(2.0), gradix.jit(gradix.grad(total))(2.0), gradix.grad(gradix.jit(total))(2.0)),
+        (98, 98, 98),
+    )
     with pytest.raises(UnexpectedTracerError, match="nondiff_argnums"):
         gradix.grad(lambda n: apply(n, 1.0))(2.0) + gradix.grad(lambda n: apply(n, n))(2.0)
 
 
 # -- custom_vjp --------------------------------------------------------------------------------------------------------
+
 
 def test_custom_vjp_is_used_everywhere():
     same(g(1.0, 2.0), 2 * np.sin(1))
@@ -107,7 +118,9 @@ def test_custom_vjp_is_used_everywhere():
     same(gradix.jit(gradix.grad(g, (0, 1)))(1.0, 2.0), (20, 100))
     same(gradix.grad(gradix.jit(g))(1.0, 2.0), 20)
     same(gradix.vmap(gradix.grad(g, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 20), np.full(3, 100)))
-    same(gradix.grad(lambda x, y: gradix.vmap(g, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 20), 300))
+    same(
+        gradix.grad(lambda x, y: gradix.vmap(g, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 20), 300)
+    )
     same(gradix.grad(gradix.grad(g), 1)(1.0, 2.0), 10)
     same(gradix.grad(gradix.grad(gradix.jit(g)), 1)(1.0, 2.0), 10)
     same(gradix.jacfwd(gradix.grad(g), 1)(1.0, 2.0), 10)
@@ -115,12 +128,16 @@ def test_custom_vjp_is_used_everywhere():
 
 @pytest.mark.parametrize("wrap", [lambda h: h, gradix.jit], ids=["eager", "jit"])
 def test_custom_vjp_inside_other_functions(wrap):
-    outer = {"checkpoint": gradix.checkpoint, "jit": gradix.jit, "checkpoint of jit": lambda h: gradix.checkpoint(gradix.jit(h)),
-             "scan": lambda h: lambda x: lax.scan(lambda c, _: (h(c), None), x, None, length=1)[0],
-             "checkpoint of scan": lambda h: gradix.checkpoint(lambda x: lax.scan(lambda c, _: (h(c), None), x, None, 1)[0]),
-             "cond": lambda h: lambda x: lax.cond(x < 9, h, jnp.cos, x),
-             "vmap": lambda h: lambda x: gradix.vmap(h)(x[None])[0],
-             "custom_root": lambda h: lambda x: lax.custom_root(lambda y: y - h(x), 0.0, lambda f, y: h(x), lambda f, b: b)}
+    outer = {
+        "checkpoint": gradix.checkpoint,
+        "jit": gradix.jit,
+        "checkpoint of jit": lambda h: gradix.checkpoint(gradix.jit(h)),
+        "scan": lambda h: lambda x: lax.scan(lambda c, _: (h(c), None), x, None, length=1)[0],
+        "checkpoint of scan": lambda h: gradix.checkpoint(lambda x: lax.scan(lambda c, _: (h(c), None), x, None, 1)[0]),
+        "cond": lambda h: lambda x: lax.cond(x < 9, h, jnp.cos, x),
+        "vmap": lambda h: lambda x: gradix.vmap(h)(x[None])[0],
+        "custom_root": lambda h: lambda x: lax.custom_root(lambda y: y - h(x), 0.0, lambda f, y: h(x), lambda f, b: b),
+    }
     for name, around in outer.items():
         got = wrap(gradix.grad(around(lambda x: g(x, 2.0))))(jnp.asarray(1.0))
         np.testing.assert_allclose(got, 20, err_msg=name)
@@ -164,8 +181,10 @@ class Tag:
 def test_residuals_may_be_anything():
     h = gradix.custom_vjp(lambda x: x * 2)
     h.defvjp(lambda x: (x * 2, (Tag(), "abc", x, None)), lambda res, ct: (ct * res[0].factor * len(res[1]),))
-    same((gradix.grad(h)(1.0), gradix.jit(gradix.grad(h))(1.0), gradix.grad(lambda x: gradix.vmap(h)(x).sum())(x3)),
-         (12, 12, np.full(3, 12)))
+    same(
+        (gradix.grad(h)(1.0), gradix.jit(gradix.grad(h))(1.0), gradix.grad(lambda x: gradix.vmap(h)(x).sum())(x3)),
+        (12, 12, np.full(3, 12)),
+    )
 
 
 def test_nondiff_arguments():
@@ -211,11 +230,15 @@ def test_defaults_and_methods():
 def test_custom_gradient():
     h = gradix.custom_gradient(lambda x: (x**2, lambda ct: (4 * ct * x,)))
     same((h(3.0), gradix.grad(h)(3.0), gradix.jit(gradix.vmap(gradix.grad(h)))(x3)), (9, 12, 4 * x3))
-    assert gradix.grad(gradix.custom_gradient(lambda x, y: (x * y, lambda ct: (ct, 2 * ct))), (0, 1))(3.0, 4.0) == (1, 2)
+    assert gradix.grad(gradix.custom_gradient(lambda x, y: (x * y, lambda ct: (ct, 2 * ct))), (0, 1))(3.0, 4.0) == (
+        1,
+        2,
+    )
     assert gradix.grad(gradix.custom_gradient(lambda x: (x**2, lambda ct: 4 * ct * x)))(3.0) == 12
 
 
 # -- values the rules close over ---------------------------------------------------------------------------------------
+
 
 def closing(kind, a, x):
     if kind == "jvp":
@@ -230,14 +253,17 @@ def closing(kind, a, x):
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 def test_closures(kind):
     h = functools.partial(closing, kind)
-    same((gradix.grad(h, 1)(3.0, 2.0), gradix.jit(gradix.grad(h, 1))(3.0, 2.0), gradix.vmap(gradix.grad(h, 1))(x3, x3)),
-         (15, 15, 5 * x3))
+    same(
+        (gradix.grad(h, 1)(3.0, 2.0), gradix.jit(gradix.grad(h, 1))(3.0, 2.0), gradix.vmap(gradix.grad(h, 1))(x3, x3)),
+        (15, 15, 5 * x3),
+    )
     for call in (lambda: gradix.grad(h, (0, 1))(3.0, 2.0), lambda: gradix.jit(gradix.grad(h, (0, 1)))(3.0, 2.0)):
         with pytest.raises(UnexpectedTracerError, match="closes over"):
             call()
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
+
 
 def jvp_of(rule, wrap=lambda h: h):
     h = gradix.custom_jvp(lambda x: x)
@@ -255,26 +281,45 @@ def keeps(x):
     return x, None
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: gradix.custom_jvp(lambda x: x)(1.0), AttributeError, "No JVP defined"),
-    (lambda: gradix.custom_vjp(lambda x: x)(1.0), AttributeError, "No VJP defined"),
-    (lambda: gradix.linearize(g, 1.0, 2.0)[1](1.0, 1.0), TypeError, "forward-mode"),
-    (jvp_of(lambda p, t: p[0]), TypeError, "must produce a pair"),
-    (jvp_of(lambda p, t: (p[0], (t[0],))), TypeError, "equal container .pytree. structures"),
-    (jvp_of(lambda p, t: (p[0], jnp.ones(3))), TypeError, r"equal shapes.*float32\[3\]"),
-    (jvp_of(lambda p, t: (p[0], t[0].astype("float16"))), TypeError, "float16"),
-    (jvp_of(lambda p, t: (jnp.ones(3), jnp.ones(3)), gradix.jit), TypeError, r"primal outputs.*float32\[3\]"),
-    (jvp_of(lambda p, t: ((p[0],), (t[0],)), gradix.jit), TypeError, "structure of the function's output"),
-    (vjp_of(lambda x: x, lambda r, ct: (ct,)), TypeError, "fwd rule.*must produce a pair"),
-    (vjp_of(keeps, lambda r, ct: ct), TypeError, "bwd rule.*tuple of length"),
-    (vjp_of(keeps, lambda r, ct: (ct, ct)), TypeError, "bwd rule.*tuple of length"),
-    (vjp_of(keeps, lambda r, ct: (jnp.ones(3),)), ValueError, r"leaf 0.*float32\[\], but got float32\[3\]"),
-    (vjp_of(lambda x: (x["a"], None), lambda r, ct: ({"b": ct},), fun=lambda x: x["a"], arg={"a": 1.0}), TypeError, "structure"),
-    (vjp_of(lambda x: (x["a"], None), lambda r, ct: (ct,), fun=lambda x: x["a"], arg={"a": 1.0}), TypeError, "structure"),
-    (vjp_of(lambda x: ((x, x), None), lambda r, ct: (ct[0],), gradix.jit), TypeError, "structure of the function's output"),
-    (vjp_of(lambda x: (jnp.ones(3) * x, None), lambda r, ct: (ct.sum(),), gradix.jit), TypeError, r"fwd rule.*float32\[3\]"),
-    (lambda: gradix.custom_vjp(lambda x, *, k: x)(1.0, k=2.0), AttributeError, "No VJP"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: gradix.custom_jvp(lambda x: x)(1.0), AttributeError, "No JVP defined"),
+        (lambda: gradix.custom_vjp(lambda x: x)(1.0), AttributeError, "No VJP defined"),
+        (lambda: gradix.linearize(g, 1.0, 2.0)[1](1.0, 1.0), TypeError, "forward-mode"),
+        (jvp_of(lambda p, t: p[0]), TypeError, "must produce a pair"),
+        (jvp_of(lambda p, t: (p[0], (t[0],))), TypeError, "equal container .pytree. structures"),
+        (jvp_of(lambda p, t: (p[0], jnp.ones(3))), TypeError, r"equal shapes.*float32\[3\]"),
+        (jvp_of(lambda p, t: (p[0], t[0].astype("float16"))), TypeError, "float16"),
+        (jvp_of(lambda p, t: (jnp.ones(3), jnp.ones(3)), gradix.jit), TypeError, r"primal outputs.*float32\[3\]"),
+        (jvp_of(lambda p, t: ((p[0],), (t[0],)), gradix.jit), TypeError, "structure of the function's output"),
+        (vjp_of(lambda x: x, lambda r, ct: (ct,)), TypeError, "fwd rule.*must produce a pair"),
+        (vjp_of(keeps, lambda r, ct: ct), TypeError, "bwd rule.*tuple of length"),
+        (vjp_of(keeps, lambda r, ct: (ct, ct)), TypeError, "bwd rule.*tuple of length"),
+        (vjp_of(keeps, lambda r, ct: (jnp.ones(3),)), ValueError, r"leaf 0.*float32\[\], but got float32\[3\]"),
+        (
+            vjp_of(lambda x: (x["a"], None), lambda r, ct: ({"b": ct},), fun=lambda x: x["a"], arg={"a": 1.0}),
+            TypeError,
+            "structure",
+        ),
+        (
+            vjp_of(lambda x: (x["a"], None), lambda r, ct: (ct,), fun=lambda x: x["a"], arg={"a": 1.0}),
+            TypeError,
+            "structure",
+        ),
+        (
+            vjp_of(lambda x: ((x, x), None), lambda r, ct: (ct[0],), gradix.jit),
+            TypeError,
+            "structure of the function's output",
+        ),
+        (
+            vjp_of(lambda x: (jnp.ones(3) * x, None), lambda r, ct: (ct.sum(),), gradix.jit),
+            TypeError,
+            r"fwd rule.*float32\[3\]",
+        ),
+        (lambda: gradix.custom_vjp(lambda x, *, k: x)(1.0, k=2.0), AttributeError, "No VJP"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -284,7 +329,10 @@ def test_forward_mode_of_custom_vjp_differentiates_the_function_itself():
     h = gradix.custom_vjp(lambda x: jnp.sin(x) * 2.0)
     h.defvjp(lambda x: (h(x), x), lambda x, ct: (ct * 100.0,))
     for f in (h, gradix.jit(h)):
-        for call in (lambda f: gradix.jvp(f, (0.5,), (1.0,))[1], lambda f: gradix.jacfwd(f)(0.5),
-                     lambda f: gradix.vmap(gradix.jacfwd(f))(jnp.array([0.5]))[0]):
+        for call in (
+            lambda f: gradix.jvp(f, (0.5,), (1.0,))[1],
+            lambda f: gradix.jacfwd(f)(0.5),
+            lambda f: gradix.vmap(gradix.jacfwd(f))(jnp.array([0.5]))[0],
+        ):
             assert abs(float(call(f)) - 2 * math.cos(0.5)) < 1e-6
         assert float(gradix.grad(f)(0.5)) == 100.0

@@ -1,4 +1,5 @@
 """Donated arguments: which are, what becomes of them, and what must not."""
+
 import numpy as np
 import pytest
 
@@ -10,28 +11,45 @@ def taken(n=4):
     return jnp.arange(float(n)) + 1
 
 
-@pytest.mark.parametrize("options, call", [
-    ({"donate_argnums": 1}, lambda f, x: f(2.0, x)),
-    ({"donate_argnums": (1,)}, lambda f, x: f(2.0, x=x)),
-    ({"donate_argnums": -1}, lambda f, x: f(2.0, x)),
-    ({"donate_argnames": "x"}, lambda f, x: f(2.0, x)),
-    ({"donate_argnames": "x"}, lambda f, x: f(2.0, x=x)),
-    ({"donate_argnums": 1, "static_argnums": 0}, lambda f, x: f(2, x)),
-    ({"donate_argnames": "x", "static_argnames": "n"}, lambda f, x: f(x=x, n=2)),
-], ids=str)
+@pytest.mark.parametrize(
+    "options, call",
+    [
+        ({"donate_argnums": 1}, lambda f, x: f(2.0, x)),
+        ({"donate_argnums": (1,)}, lambda f, x: f(2.0, x=x)),
+        ({"donate_argnums": -1}, lambda f, x: f(2.0, x)),
+        ({"donate_argnames": "x"}, lambda f, x: f(2.0, x)),
+        ({"donate_argnames": "x"}, lambda f, x: f(2.0, x=x)),
+        ({"donate_argnums": 1, "static_argnums": 0}, lambda f, x: f(2, x)),
+        ({"donate_argnames": "x", "static_argnames": "n"}, lambda f, x: f(x=x, n=2)),
+    ],
+    ids=str,
+)
 def test_which_arguments(options, call):
     f = gradix.jit(lambda n, x: x * n, **options)
-    for _ in range(2):                                    # traced, and from the cache
+    for _ in range(2):  # traced, and from the cache
         x = taken()
         np.testing.assert_array_equal(call(f, x), [2, 4, 6, 8])
         assert x.is_deleted()
 
 
-@pytest.mark.parametrize("use", [lambda x: x + 1, np.asarray, repr, float, lambda x: gradix.jit(jnp.sin)(x),
-                                 lambda x: gradix.grad(lambda y: (y * y).sum())(x), lambda x: x.sum()],
-                         ids=["add", "numpy", "repr", "float", "jit", "grad", "method"])
-@pytest.mark.parametrize("give_up", [lambda x: gradix.jit(lambda x: x + 1, donate_argnums=0)(x), lambda x: x.delete()],
-                         ids=["donated", "deleted"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x + 1,
+        np.asarray,
+        repr,
+        float,
+        lambda x: gradix.jit(jnp.sin)(x),
+        lambda x: gradix.grad(lambda y: (y * y).sum())(x),
+        lambda x: x.sum(),
+    ],
+    ids=["add", "numpy", "repr", "float", "jit", "grad", "method"],
+)
+@pytest.mark.parametrize(
+    "give_up",
+    [lambda x: gradix.jit(lambda x: x + 1, donate_argnums=0)(x), lambda x: x.delete()],
+    ids=["donated", "deleted"],
+)
 def test_what_was_given_up_is_gone(give_up, use):
     x = taken()[:1]
     give_up(x)
@@ -52,7 +70,8 @@ def test_numbers_are_shared_and_stay():
     f = gradix.jit(lambda x: x + 1, donate_argnums=0)
     assert [float(f(3.0)) for _ in range(3)] == [4, 4, 4]
     x = jnp.asarray(3.0)
-    f(x); x.delete()
+    f(x)
+    x.delete()
     assert jnp.asarray(3.0) * 2 == 6 and gradix.jit(lambda y: y * 3.0)(3.0) == 9
 
 
@@ -60,7 +79,7 @@ def test_numbers_are_shared_and_stay():
 def test_memory_shared_with_others_is_not_written_to(n):
     x = taken(n)
     y, v = x.reshape(2, -1), np.asarray(x)
-    gradix.jit(lambda a, b: (a + 1, b + 1))(x, y)         # both have buffers now
+    gradix.jit(lambda a, b: (a + 1, b + 1))(x, y)  # both have buffers now
     gradix.jit(lambda x: x * 0 - 1, donate_argnums=0)(x)
     assert y[0, 0] == 1 and y[-1, -1] == n and v[0] == 1 and v[-1] == n
     assert gradix.jit(lambda y: y[0, 0])(y) == 1
@@ -77,7 +96,7 @@ def test_what_no_result_can_replace_stays_with_a_warning():
     with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[4\]"):
         gradix.jit(lambda x: x.sum(), donate_argnums=0)(x)
     assert x[3] == 4
-    gradix.jit(lambda x, y: y + 1, donate_argnums=0)(x, 1.0)      # unused: not part of the program
+    gradix.jit(lambda x, y: y + 1, donate_argnums=0)(x, 1.0)  # unused: not part of the program
     assert x[3] == 4
 
 
@@ -101,11 +120,14 @@ def test_stages_donate_too():
     assert x.is_deleted()
 
 
-@pytest.mark.parametrize("options, error, message", [
-    ({"donate_argnums": 5}, ValueError, "donate_argnums=.5,. but only accepts 1 positional"),
-    ({"donate_argnames": "q"}, ValueError, "invalid argname 'q' in donate_argnames"),
-    ({"donate_argnums": "x"}, TypeError, "donate_argnums must be an int"),
-])
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"donate_argnums": 5}, ValueError, "donate_argnums=.5,. but only accepts 1 positional"),
+        ({"donate_argnames": "q"}, ValueError, "invalid argname 'q' in donate_argnames"),
+        ({"donate_argnums": "x"}, TypeError, "donate_argnums must be an int"),
+    ],
+)
 def test_errors(options, error, message):
     with pytest.raises(error, match=message):
         gradix.jit(lambda x: x, **options)

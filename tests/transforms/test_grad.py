@@ -1,4 +1,5 @@
 """grad and value_and_grad: arguments, auxiliary data, complex numbers, nesting, and errors."""
+
 import numpy as np
 import pytest
 
@@ -20,8 +21,21 @@ def same(got, want):
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("argnums, want", [(0, 9.0), (1, 12.0), (-1, 12.0), ((0,), (9.0,)), ((1, 0), (12.0, 9.0)),
-                                           ([0, 1], (9.0, 12.0)), ((), ()), (np.int64(1), 12.0)], ids=str)
+
+@pytest.mark.parametrize(
+    "argnums, want",
+    [
+        (0, 9.0),
+        (1, 12.0),
+        (-1, 12.0),
+        ((0,), (9.0,)),
+        ((1, 0), (12.0, 9.0)),
+        ([0, 1], (9.0, 12.0)),
+        ((), ()),
+        (np.int64(1), 12.0),
+    ],
+    ids=str,
+)
 def test_argnums(argnums, want):
     same(gradix.grad(lambda x, y: x * y * y, argnums)(2.0, 3.0), want)
 
@@ -79,16 +93,20 @@ def test_aux_under_other_transformations():
 
 # -- complex numbers ---------------------------------------------------------------------------------------------------
 
+
 def test_complex_conventions():
     # the gradient of f(x + iy) is f_x - i f_y
     same(gradix.grad(lambda z: jnp.real(z * z * (1 + 2j)))(1.0 + 2j), -6.0 + 8j)
     same(gradix.grad(jnp.abs)(3.0 + 4j), 0.6 - 0.8j)
     same(gradix.grad(lambda z: jnp.sin(z) * z, holomorphic=True)(1.0 + 2j), np.cos(1 + 2j) * (1 + 2j) + np.sin(1 + 2j))
-    same(gradix.grad(lambda x: jnp.abs(jnp.exp(1j * x) + x))(0.5),
-         (0.5 - 0.5 * np.sin(0.5) + np.cos(0.5)) / np.abs(np.exp(0.5j) + 0.5))
+    same(
+        gradix.grad(lambda x: jnp.abs(jnp.exp(1j * x) + x))(0.5),
+        (0.5 - 0.5 * np.sin(0.5) + np.cos(0.5)) / np.abs(np.exp(0.5j) + 0.5),
+    )
 
 
 # -- nesting -----------------------------------------------------------------------------------------------------------
+
 
 def test_orders_and_perturbations():
     assert gradix.grad(gradix.grad(gradix.grad(lambda x: x**5)))(2.0) == 240
@@ -106,6 +124,7 @@ def test_functions_of_every_kind():
             return x * x
 
     import functools
+
     assert gradix.grad(Square())(3.0) == 6
     assert gradix.grad(functools.partial(lambda a, x: a * x, 5.0))(3.0) == 5
     assert gradix.grad(gradix.jit(Square()))(3.0) == 6
@@ -113,33 +132,37 @@ def test_functions_of_every_kind():
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
+
 def bad(f, *args, **options):
     return lambda: gradix.grad(f, **options)(*args)
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (bad(lambda x: 2.0 * x, 1), TypeError, "real- or complex-valued inputs.*argument x of ~int32.*1.0 for 1"),
-    (bad(lambda p: p["k"][0], {"k": [True]}), TypeError, r"argument p\['k'\]\[0\] of bool"),
-    (bad(lambda x: x * 2, x3), TypeError, r"scalar-output functions. Output had shape: \(3,\)"),
-    (bad(lambda x: (x,), 1.0), TypeError, "scalar-output functions. Output was of structure"),
-    (bad(lambda x: [x], 1.0), TypeError, "scalar-output functions"),
-    (bad(lambda x: None, 1.0), TypeError, "scalar-output functions"),
-    (bad(lambda x: 3, 1.0), TypeError, "real-valued outputs.*int32"),
-    (bad(lambda x: x * 1j, 1.0), TypeError, "real-valued outputs.*complex64.*holomorphic"),
-    (bad(lambda x: x, 1.0, holomorphic=True), TypeError, "inputs with complex dtype"),
-    (bad(jnp.real, 1j, holomorphic=True), TypeError, "outputs with complex dtype"),
-    (bad(lambda x: x, "a"), TypeError, "argument 0 is no array"),
-    (bad(lambda x: "a", 1.0), TypeError, "output is no array"),
-    (bad(lambda x: x, 1.0, argnums=3), TypeError, "argnums=3 requires at least 4 positional arguments.*only 1"),
-    (lambda: gradix.grad(lambda x: x)(x=1.0), TypeError, "only 0 positional.*keyword"),
-    (bad(lambda x: x, 1.0, argnums="0"), TypeError, "argnums must be an int"),
-    (bad(lambda x, y: x, 1.0, 2.0, argnums=(0, 0)), ValueError, "twice"),
-    (bad(lambda x, y: x, 1.0, 2.0, argnums=(1, -1)), ValueError, "twice"),
-    (bad(lambda x: x, 1.0, has_aux=True), TypeError, "pair"),
-    (bad(lambda x: (x, x, x), 1.0, has_aux=True), TypeError, "a tuple of length 3"),
-    (bad(lambda k: 1.0, gradix.random.key(0)), TypeError, "key<fry>"),
-    (lambda: gradix.grad(3.0), TypeError, "expects a function"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (bad(lambda x: 2.0 * x, 1), TypeError, "real- or complex-valued inputs.*argument x of ~int32.*1.0 for 1"),
+        (bad(lambda p: p["k"][0], {"k": [True]}), TypeError, r"argument p\['k'\]\[0\] of bool"),
+        (bad(lambda x: x * 2, x3), TypeError, r"scalar-output functions. Output had shape: \(3,\)"),
+        (bad(lambda x: (x,), 1.0), TypeError, "scalar-output functions. Output was of structure"),
+        (bad(lambda x: [x], 1.0), TypeError, "scalar-output functions"),
+        (bad(lambda x: None, 1.0), TypeError, "scalar-output functions"),
+        (bad(lambda x: 3, 1.0), TypeError, "real-valued outputs.*int32"),
+        (bad(lambda x: x * 1j, 1.0), TypeError, "real-valued outputs.*complex64.*holomorphic"),
+        (bad(lambda x: x, 1.0, holomorphic=True), TypeError, "inputs with complex dtype"),
+        (bad(jnp.real, 1j, holomorphic=True), TypeError, "outputs with complex dtype"),
+        (bad(lambda x: x, "a"), TypeError, "argument 0 is no array"),
+        (bad(lambda x: "a", 1.0), TypeError, "output is no array"),
+        (bad(lambda x: x, 1.0, argnums=3), TypeError, "argnums=3 requires at least 4 positional arguments.*only 1"),
+        (lambda: gradix.grad(lambda x: x)(x=1.0), TypeError, "only 0 positional.*keyword"),
+        (bad(lambda x: x, 1.0, argnums="0"), TypeError, "argnums must be an int"),
+        (bad(lambda x, y: x, 1.0, 2.0, argnums=(0, 0)), ValueError, "twice"),
+        (bad(lambda x, y: x, 1.0, 2.0, argnums=(1, -1)), ValueError, "twice"),
+        (bad(lambda x: x, 1.0, has_aux=True), TypeError, "pair"),
+        (bad(lambda x: (x, x, x), 1.0, has_aux=True), TypeError, "a tuple of length 3"),
+        (bad(lambda k: 1.0, gradix.random.key(0)), TypeError, "key<fry>"),
+        (lambda: gradix.grad(3.0), TypeError, "expects a function"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

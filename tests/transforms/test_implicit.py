@@ -1,4 +1,5 @@
 """custom_root, custom_linear_solve and stop_gradient under every transformation."""
+
 import numpy as np
 import pytest
 
@@ -27,10 +28,12 @@ def inverse(m):
 
 # -- custom_root -------------------------------------------------------------------------------------------------------
 
+
 def newton(f, x):
     def step(_, x):
         y, slope = gradix.jvp(f, (x,), (1.0,))
         return x - y / slope
+
     return lax.fori_loop(0, 8, step, x)
 
 
@@ -46,14 +49,14 @@ def sqrt_by_closure(a):
 @pytest.mark.parametrize("root", [sqrt, sqrt_by_closure])
 def test_custom_root(root):
     same(root(4.0), 2)
-    same(gradix.grad(root)(4.0), .25)
-    same(gradix.jvp(root, (4.0,), (2.0,)), (2, .5))
-    same(gradix.linearize(root, 4.0)[1](2.0), .5)
-    same(gradix.jit(gradix.grad(root))(4.0), .25)
-    same(gradix.grad(gradix.jit(root))(4.0), .25)
-    same(gradix.vmap(gradix.grad(root))(x3), .5 / np.sqrt(x3))
-    same(gradix.grad(lambda x: gradix.vmap(root)(x).sum())(x3), .5 / np.sqrt(x3))
-    same(gradix.grad(lambda x: lax.scan(lambda c, _: (root(c), c), x, None, length=2)[0])(16.0), .25 * 16 ** -.75)
+    same(gradix.grad(root)(4.0), 0.25)
+    same(gradix.jvp(root, (4.0,), (2.0,)), (2, 0.5))
+    same(gradix.linearize(root, 4.0)[1](2.0), 0.5)
+    same(gradix.jit(gradix.grad(root))(4.0), 0.25)
+    same(gradix.grad(gradix.jit(root))(4.0), 0.25)
+    same(gradix.vmap(gradix.grad(root))(x3), 0.5 / np.sqrt(x3))
+    same(gradix.grad(lambda x: gradix.vmap(root)(x).sum())(x3), 0.5 / np.sqrt(x3))
+    same(gradix.grad(lambda x: lax.scan(lambda c, _: (root(c), c), x, None, length=2)[0])(16.0), 0.25 * 16**-0.75)
 
 
 def test_custom_root_to_second_order():
@@ -64,8 +67,12 @@ def test_custom_root_to_second_order():
 
 def test_custom_root_of_vectors():
     def solve(A, b):
-        return lax.custom_root(lambda x: A @ x - b, jnp.zeros(2), lambda f, x: inverse(A) @ b,
-                               lambda g, y: inverse(gradix.jacobian(g)(y)) @ y)
+        return lax.custom_root(
+            lambda x: A @ x - b,
+            jnp.zeros(2),
+            lambda f, x: inverse(A) @ b,
+            lambda g, y: inverse(gradix.jacobian(g)(y)) @ y,
+        )
 
     same(solve(A, b), A_inv @ b)
     same(gradix.jacrev(solve, 1)(A, b), A_inv)
@@ -75,17 +82,22 @@ def test_custom_root_of_vectors():
 
 def test_custom_root_of_trees_with_aux():
     def root(a):
-        return lax.custom_root(lambda x: {"r": x["r"] ** 2 - a}, {"r": 1.0},
-                               lambda f, x: ({"r": newton(lambda r: f({"r": r})["r"], x["r"])}, {"steps": 8}),
-                               lambda g, y: {"r": y["r"] / g({"r": 1.0})["r"]}, has_aux=True)
+        return lax.custom_root(
+            lambda x: {"r": x["r"] ** 2 - a},
+            {"r": 1.0},
+            lambda f, x: ({"r": newton(lambda r: f({"r": r})["r"], x["r"])}, {"steps": 8}),
+            lambda g, y: {"r": y["r"] / g({"r": 1.0})["r"]},
+            has_aux=True,
+        )
 
     (r, aux) = root(4.0)
     same((r, aux), ({"r": 2}, {"steps": 8}))
-    same(gradix.grad(lambda a: root(a)[0]["r"])(4.0), .25)
+    same(gradix.grad(lambda a: root(a)[0]["r"])(4.0), 0.25)
     same(gradix.jit(root)(4.0), ({"r": 2}, {"steps": 8}))
 
 
 # -- custom_linear_solve -----------------------------------------------------------------------------------------------
+
 
 def divide(a, b):
     return lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0), symmetric=True)
@@ -97,8 +109,8 @@ def solve(A, b):
 
 def test_custom_linear_solve_of_numbers():
     same(divide(2.0, 6.0), 3)
-    same(gradix.grad(divide, (0, 1))(2.0, 6.0), (-1.5, .5))
-    same(gradix.hessian(divide, (0, 1))(2.0, 6.0), ((1.5, -.25), (-.25, 0)))
+    same(gradix.grad(divide, (0, 1))(2.0, 6.0), (-1.5, 0.5))
+    same(gradix.hessian(divide, (0, 1))(2.0, 6.0), ((1.5, -0.25), (-0.25, 0)))
     same(gradix.jvp(divide, (2.0, 6.0), (1.0, 1.0)), (3, -1))
     same(gradix.jit(gradix.grad(divide))(2.0, 6.0), -1.5)
     same(gradix.grad(gradix.jit(divide))(2.0, 6.0), -1.5)
@@ -110,8 +122,10 @@ def test_custom_linear_solve_of_matrices():
     same(solve(A, b), x)
     same(gradix.jacrev(solve, 1)(A, b), A_inv)
     same(gradix.jacfwd(solve, 1)(A, b), A_inv)
-    same(gradix.grad(lambda A, b: (solve(A, b) ** 2).sum(), (0, 1))(A, b),
-         (-np.outer(A_inv.T @ (2 * x), x), A_inv.T @ (2 * x)))
+    same(
+        gradix.grad(lambda A, b: (solve(A, b) ** 2).sum(), (0, 1))(A, b),
+        (-np.outer(A_inv.T @ (2 * x), x), A_inv.T @ (2 * x)),
+    )
     same(gradix.vmap(solve, in_axes=(None, 1), out_axes=1)(A, np.eye(2, dtype=np.float32)), A_inv)
     same(gradix.vmap(solve, in_axes=(0, None))(np.stack([A, 2 * A]), b), np.stack([x, x / 2]))
     same(gradix.jit(gradix.jacrev(gradix.jacrev(lambda b: (solve(A, b) ** 2).sum())))(b), 2 * A_inv.T @ A_inv)
@@ -119,14 +133,17 @@ def test_custom_linear_solve_of_matrices():
 
 def test_custom_linear_solve_with_aux():
     def f(a, b):
-        return lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: (b / mv(1.0), {"n": jnp.asarray(3)}),
-                                       symmetric=True, has_aux=True)
+        return lax.custom_linear_solve(
+            lambda x: a * x, b, lambda mv, b: (b / mv(1.0), {"n": jnp.asarray(3)}), symmetric=True, has_aux=True
+        )
+
     same(f(2.0, 6.0), (3, {"n": 3}))
     same(gradix.grad(lambda a: f(a, 6.0)[0])(2.0), -1.5)
     same(gradix.jit(f)(2.0, 6.0), (3, {"n": 3}))
 
 
 # -- stop_gradient -----------------------------------------------------------------------------------------------------
+
 
 def test_stop_gradient():
     stop = lax.stop_gradient
@@ -138,15 +155,27 @@ def test_stop_gradient():
     assert got["a"] == 1 and got["b"] == "text" and got["c"] is None and got["d"].dtype == np.int32
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: lax.custom_root(lambda x: (x, x), 1.0, newton, lambda g, y: y), TypeError, "output of f must have the structure"),
-    (lambda: lax.custom_root(lambda x: x, 1.0, lambda f, x: (x, x), lambda g, y: y), TypeError, "output of solve"),
-    (lambda: lax.custom_root(lambda x: x > 0, 1.0, newton, lambda g, y: y), TypeError, "bool"),
-    (lambda: lax.custom_linear_solve(lambda x: (x,), 1.0, lambda mv, b: b), TypeError, "output of matvec"),
-    (lambda: lax.custom_linear_solve(lambda x: x, 1.0, lambda mv, b: (b, b)), TypeError, "output of solve"),
-    (lambda: gradix.grad(lambda a: lax.custom_linear_solve(lambda x: a * x, 6.0, lambda mv, b: b / mv(1.0)))(2.0), TypeError,
-     "transpose_solve required"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: lax.custom_root(lambda x: (x, x), 1.0, newton, lambda g, y: y),
+            TypeError,
+            "output of f must have the structure",
+        ),
+        (lambda: lax.custom_root(lambda x: x, 1.0, lambda f, x: (x, x), lambda g, y: y), TypeError, "output of solve"),
+        (lambda: lax.custom_root(lambda x: x > 0, 1.0, newton, lambda g, y: y), TypeError, "bool"),
+        (lambda: lax.custom_linear_solve(lambda x: (x,), 1.0, lambda mv, b: b), TypeError, "output of matvec"),
+        (lambda: lax.custom_linear_solve(lambda x: x, 1.0, lambda mv, b: (b, b)), TypeError, "output of solve"),
+        (
+            lambda: gradix.grad(lambda a: lax.custom_linear_solve(lambda x: a * x, 6.0, lambda mv, b: b / mv(1.0)))(
+                2.0
+            ),
+            TypeError,
+            "transpose_solve required",
+        ),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,5 @@
 """jit: what makes it trace again, static and keyword arguments, methods, results, closures, nesting and threads."""
+
 import functools
 import threading
 
@@ -30,25 +31,38 @@ class Counted:
 
 # -- when it traces ----------------------------------------------------------------------------------------------------
 
+
 def test_traces_once_per_type():
     f = Counted(lambda x: x * 2)
     for x in (1.0, 2.0, gradix.jit(lambda: 1.0)()):
         f(x)
-    assert f.traces == 1                        # weak floats
-    f(np.float32(1)); f(jnp.float32(2))
+    assert f.traces == 1  # weak floats
+    f(np.float32(1))
+    f(jnp.float32(2))
     assert f.traces == 2
-    f(1); f(True); f(x3); f(x3 + 1); f(x3.astype(np.float16)); f(np.zeros((3, 1), np.float32))
+    f(1)
+    f(True)
+    f(x3)
+    f(x3 + 1)
+    f(x3.astype(np.float16))
+    f(np.zeros((3, 1), np.float32))
     assert f.traces == 7
     assert f.jitted._cache_size() == 7
-    f.jitted.clear_cache(); f(1.0)
+    f.jitted.clear_cache()
+    f(1.0)
     assert f.traces == 8
 
 
 def test_traces_once_per_tree():
     f = Counted(lambda t: gradix.tree_util.tree_leaves(t)[0])
-    f([1.0, 2.0]); f([3.0, 4.0])
+    f([1.0, 2.0])
+    f([3.0, 4.0])
     assert f.traces == 1
-    f((1.0, 2.0)); f([1.0, 2.0, None]); f({"a": 1.0, "b": 2.0}); f({"b": 2.0, "a": 1.0}); f({"a": 1.0, "c": 2.0})
+    f((1.0, 2.0))
+    f([1.0, 2.0, None])
+    f({"a": 1.0, "b": 2.0})
+    f({"b": 2.0, "a": 1.0})
+    f({"a": 1.0, "c": 2.0})
     assert f.traces == 5
 
 
@@ -83,24 +97,38 @@ def test_a_function_that_raises_is_traced_again():
     with pytest.raises(ZeroDivisionError):
         f(1.0)
     assert f(1.0) == 1
-    assert gradix.jit(lambda x: x + 1)(1.0) == 2      # nothing of the failed trace is left
+    assert gradix.jit(lambda x: x + 1)(1.0) == 2  # nothing of the failed trace is left
 
 
 # -- static arguments --------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "n"}, {"static_argnums": -1},
-                                     {"static_argnames": ("n",)}, {"static_argnums": [1]}], ids=str)
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"static_argnums": 1},
+        {"static_argnames": "n"},
+        {"static_argnums": -1},
+        {"static_argnames": ("n",)},
+        {"static_argnums": [1]},
+    ],
+    ids=str,
+)
 def test_static_arguments_by_number_or_name(options):
     f = Counted(lambda x, n=2: x * n if n > 1 else x, **options)
     assert f(3.0, 2) == 6 and f(3.0, n=2) == 6 and f(3.0) == 6 and f(3.0, 1) == 3
-    assert f.traces == 4                               # given by position, by name, not at all; another value
-    f(1.0, 2); f(1.0, n=2); f(1.0)
+    assert f.traces == 4  # given by position, by name, not at all; another value
+    f(1.0, 2)
+    f(1.0, n=2)
+    f(1.0)
     assert f.traces == 4
 
 
 def test_static_values_are_told_apart_by_type():
     f = Counted(lambda x, n: (x, type(n).__name__ == "bool"), static_argnums=1)
-    f(1.0, 1); f(1.0, True); f(1.0, 1.0)
+    f(1.0, 1)
+    f(1.0, True)
+    f(1.0, 1.0)
     assert f.traces == 3
 
 
@@ -119,24 +147,35 @@ class Surly:
         raise RuntimeError("no comparison")
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: gradix.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), ValueError, "Non-hashable static arguments.*list"),
-    (lambda: gradix.jit(lambda x, n: x, static_argnames="n")(1.0, n=jnp.ones(2)), ValueError, "Non-hashable"),
-    (lambda: gradix.jit(lambda x: gradix.jit(lambda y, n: y, static_argnums=1)(x, x))(1.0), ValueError, "Non-hashable"),
-    (lambda: [gradix.jit(lambda x, n: x, static_argnums=1)(1.0, s) for s in [Surly(), Surly()]], None, ""),
-    (lambda: gradix.jit(lambda x, n: x, static_argnums=5), ValueError, "only accepts 2 positional arguments"),
-    (lambda: gradix.jit(lambda x, n: x, static_argnames="q"), ValueError, "invalid argname 'q' in static_argnames"),
-    (lambda: gradix.jit(lambda x, n: x, static_argnums="n"), TypeError, "static_argnums must be an int"),
-    (lambda: gradix.jit(lambda x: x, static_argnums=0, donate_argnums=0), ValueError, "cannot intersect"),
-    (lambda: gradix.jit(3), TypeError, "expects a function.*got 3"),
-    (lambda: gradix.jit(lambda x: (yield x)), TypeError, "generator"),
-    (lambda: gradix.jit(lambda x, n: x)(1.0, "a"), TypeError, "argument n of <lambda>.*static_argnums"),
-    (lambda: gradix.jit(lambda x: x)({"a": [object()]}), TypeError, r"argument x\['a'\]\[0\]"),
-    (lambda: gradix.jit(lambda x: {"a": ["text"]})(1.0), TypeError, r"result\['a'\]\[0\].*'text'"),
-    (lambda: gradix.jit(lambda x: x)(np.array([None])), TypeError, "object"),
-    (lambda: gradix.jit(lambda x: x)(np.ma.array([1.0], mask=[True])), (TypeError, ValueError), "masked"),
-    (lambda: gradix.jit(lambda x: x)(2**40), OverflowError, "int32"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: gradix.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
+            ValueError,
+            "Non-hashable static arguments.*list",
+        ),
+        (lambda: gradix.jit(lambda x, n: x, static_argnames="n")(1.0, n=jnp.ones(2)), ValueError, "Non-hashable"),
+        (
+            lambda: gradix.jit(lambda x: gradix.jit(lambda y, n: y, static_argnums=1)(x, x))(1.0),
+            ValueError,
+            "Non-hashable",
+        ),
+        (lambda: [gradix.jit(lambda x, n: x, static_argnums=1)(1.0, s) for s in [Surly(), Surly()]], None, ""),
+        (lambda: gradix.jit(lambda x, n: x, static_argnums=5), ValueError, "only accepts 2 positional arguments"),
+        (lambda: gradix.jit(lambda x, n: x, static_argnames="q"), ValueError, "invalid argname 'q' in static_argnames"),
+        (lambda: gradix.jit(lambda x, n: x, static_argnums="n"), TypeError, "static_argnums must be an int"),
+        (lambda: gradix.jit(lambda x: x, static_argnums=0, donate_argnums=0), ValueError, "cannot intersect"),
+        (lambda: gradix.jit(3), TypeError, "expects a function.*got 3"),
+        (lambda: gradix.jit(lambda x: (yield x)), TypeError, "generator"),
+        (lambda: gradix.jit(lambda x, n: x)(1.0, "a"), TypeError, "argument n of <lambda>.*static_argnums"),
+        (lambda: gradix.jit(lambda x: x)({"a": [object()]}), TypeError, r"argument x\['a'\]\[0\]"),
+        (lambda: gradix.jit(lambda x: {"a": ["text"]})(1.0), TypeError, r"result\['a'\]\[0\].*'text'"),
+        (lambda: gradix.jit(lambda x: x)(np.array([None])), TypeError, "object"),
+        (lambda: gradix.jit(lambda x: x)(np.ma.array([1.0], mask=[True])), (TypeError, ValueError), "masked"),
+        (lambda: gradix.jit(lambda x: x)(2**40), OverflowError, "int32"),
+    ],
+)
 def test_errors(call, error, message):
     if error is None:
         call()
@@ -153,6 +192,7 @@ def test_a_static_argument_that_cannot_be_compared():
 
 
 # -- what may be jitted ------------------------------------------------------------------------------------------------
+
 
 class Scaled:
     factor = 3.0
@@ -200,21 +240,42 @@ def test_keeps_the_face_of_the_function():
 
 # -- arguments and results ---------------------------------------------------------------------------------------------
 
+
 def test_results_of_every_kind():
     out = gradix.jit(lambda x: (x, None, 3, 2.5, True, np.float16(1), np.arange(2), {"a": ()}, [x, x]))(1.0)
     assert out[1] is None and out[7] == {"a": ()} and isinstance(out[8], list)
     kinds = [(o.dtype.name, o.weak_type) for o in (out[0], *out[2:7])]
-    assert kinds == [("float32", True), ("int32", True), ("float32", True), ("bool", False), ("float16", False),
-                     ("int32", False)]
+    assert kinds == [
+        ("float32", True),
+        ("int32", True),
+        ("float32", True),
+        ("bool", False),
+        ("float16", False),
+        ("int32", False),
+    ]
 
 
-@pytest.mark.parametrize("x", [x3[::-1], np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.float64(1.5), np.uint8(3),
-                               np.zeros((0, 2)), np.array(2.0), True, 1 + 2j, np.arange(3)[None].T], ids=repr)
+@pytest.mark.parametrize(
+    "x",
+    [
+        x3[::-1],
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.float64(1.5),
+        np.uint8(3),
+        np.zeros((0, 2)),
+        np.array(2.0),
+        True,
+        1 + 2j,
+        np.arange(3)[None].T,
+    ],
+    ids=repr,
+)
 def test_numpy_arguments(x):
     y = gradix.jit(lambda x: x)(x)
     np.testing.assert_array_equal(y, x)
     assert y.dtype == jnp.asarray(x).dtype and y.weak_type == isinstance(x, (int, float, complex, bool)) * (
-        not isinstance(x, (bool, np.generic)))
+        not isinstance(x, (bool, np.generic))
+    )
 
 
 @pytest.mark.parametrize("n", [3, 300_000])
@@ -265,11 +326,14 @@ def test_keep_unused_and_inline():
 
 # -- closures, nesting, recursion --------------------------------------------------------------------------------------
 
+
 def test_closures_over_arrays_and_tracers():
     table = jnp.arange(1000.0)
     assert gradix.jit(lambda i: table[i])(7) == 7
-    assert "999" not in gradix.jit(lambda i: table[i]).lower(7).as_text()      # it is an argument, no constant
-    f = gradix.jit(lambda y: gradix.jit(lambda x: x * y)(2.0) + gradix.grad(lambda z: gradix.jit(lambda x: x * z * y)(3.0))(1.0))
+    assert "999" not in gradix.jit(lambda i: table[i]).lower(7).as_text()  # it is an argument, no constant
+    f = gradix.jit(
+        lambda y: gradix.jit(lambda x: x * y)(2.0) + gradix.grad(lambda z: gradix.jit(lambda x: x * z * y)(3.0))(1.0)
+    )
     assert f(5.0) == 25
     assert gradix.grad(lambda y: gradix.jit(lambda x: x * y)(2.0))(3.0) == 2
     np.testing.assert_array_equal(gradix.vmap(lambda y: gradix.jit(lambda x: x * y)(2.0))(x3), 2 * x3)
@@ -313,6 +377,7 @@ def test_disable_jit():
 
 # -- threads -----------------------------------------------------------------------------------------------------------
 
+
 def test_threads_call_one_function_and_trace_others():
     shared, errors = gradix.jit(lambda x: jnp.sin(x).sum()), []
     want = {n: float(np.sin(np.arange(n)).sum()) for n in range(1, 9)}
@@ -324,7 +389,7 @@ def test_threads_call_one_function_and_trace_others():
                 np.testing.assert_allclose(shared(np.arange(n, dtype=np.float32)), want[n], rtol=1e-5)
                 np.testing.assert_allclose(own(np.ones(n, np.float32)), np.full(n, 2 * k))
                 np.testing.assert_allclose(gradix.vmap(own)(np.ones((n, 2), np.float32)), np.full((n, 2), 2 * k))
-        except BaseException as e:              # reported by the main thread
+        except BaseException as e:  # reported by the main thread
             errors.append(e)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]

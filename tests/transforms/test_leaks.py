@@ -1,4 +1,5 @@
 """Traced values that outlive their trace, and state that traced functions change."""
+
 import numpy as np
 import pytest
 
@@ -52,7 +53,7 @@ def test_every_transformation(run, raising):
     assert escaped.shape == () and escaped.dtype == np.float32
     with pytest.raises(UnexpectedTracerError, match="escaped the function.*used by"):
         escaped + 1
-    assert jnp.sin(0.0) == 0 and gradix.jit(jnp.cos)(0.0) == 1       # the state of tracing is as before
+    assert jnp.sin(0.0) == 0 and gradix.jit(jnp.cos)(0.0) == 1  # the state of tracing is as before
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
@@ -99,7 +100,9 @@ def test_a_tracer_kept_from_an_outer_trace_is_fine_while_that_lasts():
 def test_state_changes_once_per_trace():
     log = []
     f = gradix.jit(lambda x: log.append(x.shape) or x)
-    f(1.0); f(2.0); f(x3)
+    f(1.0)
+    f(2.0)
+    f(x3)
     assert log == [(), (3,)]
     gradix.grad(lambda x: log.append("eager") or x)(1.0)
     gradix.vmap(lambda x: log.append("eager") or x)(x3)
@@ -117,7 +120,12 @@ def test_results_that_are_traced_values_of_arrays_do_not_leak():
 
 def test_methods_of_traced_arrays_named_like_parts_of_a_trace():
     m = np.arange(9, dtype=np.float32).reshape(3, 3)
-    for f in (lambda x: x.trace(), lambda x: x.var(), lambda x: x.mean(), lambda x: x.val if hasattr(x, "nope") else x.sum()):
+    for f in (
+        lambda x: x.trace(),
+        lambda x: x.var(),
+        lambda x: x.mean(),
+        lambda x: x.val if hasattr(x, "nope") else x.sum(),
+    ):
         np.testing.assert_allclose(gradix.jit(f)(m), f(jnp.asarray(m)), rtol=1e-6)
         np.testing.assert_allclose(gradix.vmap(f)(m[None]), [f(jnp.asarray(m))], rtol=1e-6)
         assert gradix.grad(f)(m).shape == (3, 3)

@@ -1,4 +1,5 @@
 """vmap as documented: in_axes and out_axes as trees, keywords, sizes, names, what is shared, and errors."""
+
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ def same(got, want):
 
 # -- the examples of the documentation ---------------------------------------------------------------------------------
 
+
 def test_matrix_products_from_dot_products():
     a, b, c = 2, 3, 4
     x, y = np.arange(b * a, dtype=np.float32).reshape(b, a), np.arange(a * c, dtype=np.float32).reshape(a, c)
@@ -26,7 +28,10 @@ def test_matrix_products_from_dot_products():
     mv1, mv2 = gradix.vmap(jnp.vdot, (0, 0), 0), gradix.vmap(jnp.vdot, (0, 1), 0)
     same(mv1(x, x), (x * x).sum(1))
     same(mv2(x, x.T), (x * x).sum(1))
-    same(gradix.vmap(mv2, (1, 1), 0)(np.stack([x, 2 * x], 1), np.stack([x.T, x.T], 1)), [(x * x).sum(1), 2 * (x * x).sum(1)])
+    same(
+        gradix.vmap(mv2, (1, 1), 0)(np.stack([x, 2 * x], 1), np.stack([x.T, x.T], 1)),
+        [(x * x).sum(1), 2 * (x * x).sum(1)],
+    )
 
 
 def test_axes_in_containers():
@@ -59,6 +64,7 @@ def test_collectives_over_the_name():
 
 # -- where axes go -----------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
 @pytest.mark.parametrize("out", [0, 1, 2, -1, -3])
 def test_every_axis(axis, out):
@@ -70,7 +76,9 @@ def test_every_axis(axis, out):
 
 def test_out_axes_in_containers():
     got = gradix.vmap(lambda x: (x, {"a": x, "b": 3.0}), out_axes=(0, {"a": 1, "b": None}))(m23)
-    same(got[0], m23); same(got[1]["a"], m23.T); same(got[1]["b"], 3)
+    same(got[0], m23)
+    same(got[1]["a"], m23.T)
+    same(got[1]["b"], 3)
     same(gradix.vmap(lambda x: (x, x), out_axes=1)(m23)[1], m23.T)
     same(gradix.vmap(lambda x: 3.0, out_axes=-1)(m23), [3, 3])
 
@@ -108,7 +116,9 @@ def test_nested():
 def test_with_other_transformations():
     np.testing.assert_allclose(gradix.vmap(gradix.grad(jnp.sin))(x3), np.cos(x3), rtol=1e-6)
     np.testing.assert_allclose(gradix.grad(lambda x: gradix.vmap(jnp.sin)(x).sum())(x3), np.cos(x3), rtol=1e-6)
-    per_example = gradix.vmap(gradix.grad(lambda w, x: (w * x).sum() ** 2), in_axes=(None, 0))(x3, np.stack([x3, 2 * x3]))
+    per_example = gradix.vmap(gradix.grad(lambda w, x: (w * x).sum() ** 2), in_axes=(None, 0))(
+        x3, np.stack([x3, 2 * x3])
+    )
     np.testing.assert_allclose(per_example, [2 * 14 * x3, 4 * 28 * x3])
     same(gradix.vmap(gradix.jit(lambda x: x * 2))(x3), 2 * x3)
 
@@ -120,6 +130,7 @@ def test_keys_are_mapped_as_the_scalars_they_are():
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
+
 def bad(f, *args, **options):
     return lambda: gradix.vmap(f, **options)(*args)
 
@@ -128,28 +139,35 @@ def two(first, second):
     return first
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (bad(two, np.ones(3), np.ones(4)), ValueError, r"inconsistent sizes(.|\n)*first.*size 3\n.*second.*size 4"),
-    (bad(two, {"k": np.ones(3)}, np.ones(4)), ValueError, r"first\['k'\]"),
-    (bad(lambda x: x, np.ones(4), axis_size=3), ValueError, "axis_size=3"),
-    (bad(two, 1.0, np.ones(3)), ValueError, "along axis 0.*rank should be at least 1.*only 0: argument first"),
-    (bad(two, m23, m23, in_axes=(0, 2)), ValueError, r"axis 2.*rank should be at least 3.*argument second.*\(2, 3\)"),
-    (bad(two, m23, m23, in_axes=-3), ValueError, "rank should be at least 3"),
-    (bad(two, 1.0, 2.0, in_axes=None), ValueError, "at least one non-None value in in_axes"),
-    (bad(two, x3, x3, in_axes=(0,)), ValueError, "1 entries.*2 positional arguments"),
-    (bad(two, x3, x3, in_axes=(0, (0, 0))), ValueError, "tree prefix"),
-    (bad(two, x3, x3, in_axes="i"), TypeError, "in_axes must be an int, None, or a tuple"),
-    (bad(two, x3, x3, in_axes=1.0), TypeError, "in_axes must be an int"),
-    (bad(two, x3, x3, in_axes=(0, "i")), TypeError, "'i' is of type str"),
-    (bad(lambda x: x, x3, out_axes=None), ValueError, "out_axes is None.*depends on the mapped argument"),
-    (bad(lambda x: x, x3, out_axes=1), ValueError, "out_axes=1 is out of range"),
-    (bad(lambda x: (x, x), x3, out_axes=(0,)), ValueError, "tree prefix"),
-    (bad(lambda x: x, x3, out_axes="i"), TypeError, "out_axes must be an int"),
-    (bad(lambda x: "text", x3), TypeError, "output is no array"),
-    (bad(lambda x: x, "text"), TypeError, "is no array"),
-    (bad(lambda x: 1 if x > 0 else 0, x3), gradix.errors.TracerBoolConversionError, "lax.cond"),
-    (lambda: gradix.vmap(3), TypeError, "expects a function"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (bad(two, np.ones(3), np.ones(4)), ValueError, r"inconsistent sizes(.|\n)*first.*size 3\n.*second.*size 4"),
+        (bad(two, {"k": np.ones(3)}, np.ones(4)), ValueError, r"first\['k'\]"),
+        (bad(lambda x: x, np.ones(4), axis_size=3), ValueError, "axis_size=3"),
+        (bad(two, 1.0, np.ones(3)), ValueError, "along axis 0.*rank should be at least 1.*only 0: argument first"),
+        (
+            bad(two, m23, m23, in_axes=(0, 2)),
+            ValueError,
+            r"axis 2.*rank should be at least 3.*argument second.*\(2, 3\)",
+        ),
+        (bad(two, m23, m23, in_axes=-3), ValueError, "rank should be at least 3"),
+        (bad(two, 1.0, 2.0, in_axes=None), ValueError, "at least one non-None value in in_axes"),
+        (bad(two, x3, x3, in_axes=(0,)), ValueError, "1 entries.*2 positional arguments"),
+        (bad(two, x3, x3, in_axes=(0, (0, 0))), ValueError, "tree prefix"),
+        (bad(two, x3, x3, in_axes="i"), TypeError, "in_axes must be an int, None, or a tuple"),
+        (bad(two, x3, x3, in_axes=1.0), TypeError, "in_axes must be an int"),
+        (bad(two, x3, x3, in_axes=(0, "i")), TypeError, "'i' is of type str"),
+        (bad(lambda x: x, x3, out_axes=None), ValueError, "out_axes is None.*depends on the mapped argument"),
+        (bad(lambda x: x, x3, out_axes=1), ValueError, "out_axes=1 is out of range"),
+        (bad(lambda x: (x, x), x3, out_axes=(0,)), ValueError, "tree prefix"),
+        (bad(lambda x: x, x3, out_axes="i"), TypeError, "out_axes must be an int"),
+        (bad(lambda x: "text", x3), TypeError, "output is no array"),
+        (bad(lambda x: x, "text"), TypeError, "is no array"),
+        (bad(lambda x: 1 if x > 0 else 0, x3), gradix.errors.TracerBoolConversionError, "lax.cond"),
+        (lambda: gradix.vmap(3), TypeError, "expects a function"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
