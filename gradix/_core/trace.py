@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gradix._base import errors
+from gradix._base import errors, source
 from gradix._core.operators import Array
 
 LEAKED = 1 << 40            # the level of a finished trace: always in charge, so its use is always seen
@@ -108,10 +108,28 @@ class FinishedTrace(Trace):
         raise errors.UnexpectedTracerError(leaked, f"it is used by '{prim.name}'")
 
 
+class Interpreter(Trace):
+    """A trace that applies rules, whose operations all come from the place in the user's program it was met at."""
+
+    def process(self, prim, args, params):
+        s = state
+        if s.stage is None or s.place is not None:
+            return self.interpret(prim, args, params)
+        s.place = source.current()
+        try:
+            return self.interpret(prim, args, params)
+        finally:
+            s.place = None
+
+    def interpret(self, prim, args, params):
+        raise NotImplementedError
+
+
 class _State(threading.local):
     stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
     depth: int = 0
     axes: dict = {}                 # named axis -> its trace
+    place = None                    # the user's place that what is staged now comes from; None: walk the stack
 
 
 state = _State()
@@ -156,17 +174,18 @@ class new_level:
 
     def __enter__(self):
         s = state
-        self.saved = s.depth, s.stage, s.axes
+        self.saved = s.depth, s.stage, s.axes, s.place
         self.trace.level = s.depth
         s.depth += 1
         if self.stage:
             s.stage = self.trace
+            s.place = None
         if self.axis is not None:
             s.axes = {**s.axes, self.axis: self.trace}
         return self.trace
 
     def __exit__(self, *exc):
-        state.depth, state.stage, state.axes = self.saved
+        state.depth, state.stage, state.axes, state.place = self.saved
         self.trace.finish()
 
 

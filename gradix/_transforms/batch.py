@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.trace import Trace, Tracer, new_level
+from gradix._core.trace import Interpreter, Tracer, new_level
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.staging import eval_closed, stage
 
@@ -50,14 +50,14 @@ class BatchTracer(Tracer):
         return self.val._origin() if isinstance(self.val, Tracer) else ""
 
 
-class BatchTrace(Trace):
+class BatchTrace(Interpreter):
     """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
 
     def __init__(self, axis: AxisData):
         self.axis = axis
         self.size = axis.size
 
-    def process(self, prim, args, params):
+    def interpret(self, prim, args, params):
         vals, axes = [], []
         for a in args:
             if type(a) is BatchTracer and a._trace is self:

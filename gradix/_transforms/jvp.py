@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.trace import Trace, Tracer, new_level
+from gradix._core.trace import Interpreter, Tracer, new_level
 from gradix._ops.basis import instantiate
 from gradix._transforms.staging import eval_closed, stage
 
@@ -19,12 +19,10 @@ class JVPTracer(Tracer):
         return self.primal._origin() if isinstance(self.primal, Tracer) else ""
 
 
-class JVPTrace(Trace):
+class JVPTrace(Interpreter):
     """Applies each primitive's jvp rule; a result whose tangent is zero is no tracer at all."""
 
-    rule = "jvp"
-
-    def process(self, prim, args, params):
+    def interpret(self, prim, args, params):
         primals, tangents = [], []
         for a in args:
             if type(a) is JVPTracer and a._trace is self:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.primitive import Linear
-from gradix._core.trace import Trace, Tracer, bind, new_level
+from gradix._core.trace import Trace, Tracer, bind, new_level, state
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._transforms.dce import dce_closed, without_dead
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
@@ -22,11 +22,12 @@ class TapeTracer(Tracer):
 class TapeEqn:
     """One linear operation: operands are values, or `Linear` where `inputs` tells which entry they are."""
 
-    __slots__ = ("primitive", "args", "params", "inputs", "first", "avals")
+    __slots__ = ("primitive", "args", "params", "inputs", "first", "avals", "place")
 
     def __init__(self, primitive, args, params, inputs, first, avals):
         self.primitive, self.args, self.params = primitive, args, params
         self.inputs, self.first, self.avals = inputs, first, avals
+        self.place = state.place
 
 
 class LinearProgram:
@@ -58,8 +59,20 @@ class LinearProgram:
             if index is not None and ct is not None:
                 have = total[index]
                 total[index] = ct if have is None else add_any(have, ct)
+        before = state.place
+        try:
+            self._pull(total)
+        finally:
+            state.place = before
+        return total[:len(self.in_avals)]
+
+    def _pull(self, total: list) -> None:
+        """Walk the equations backwards, each at the place in the user's program it was recorded at."""
+        staging = state.stage is not None
         for e in reversed(self.eqns):
             prim = e.primitive
+            if staging:
+                state.place = e.place
             if prim.multiple_results:
                 ct = total[e.first:e.first + len(e.avals)]
                 if all(c is None for c in ct):
@@ -75,7 +88,6 @@ class LinearProgram:
                 if c is not None:
                     have = total[index]
                     total[index] = c if have is None else add_any(have, c)
-        return total[:len(self.in_avals)]
 
     def residuals(self):
         """The values, other than tangents, the map depends on."""

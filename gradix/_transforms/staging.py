@@ -7,7 +7,7 @@ from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
 from gradix._core.operators import Array
-from gradix._core.trace import Trace, Tracer, bind, new_level
+from gradix._core.trace import Trace, Tracer, bind, new_level, state
 
 
 class StagingTracer(Tracer):
@@ -50,12 +50,13 @@ class StagingTrace(Trace):
         invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         effects = prim.effects(params) if prim.effectful else no_effects
+        place = state.place or source.current()
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
-            self.eqns.append(JaxprEqn(prim, invars, outvars, params, effects, source.current()))
+            self.eqns.append(JaxprEqn(prim, invars, outvars, params, effects, place))
             return [StagingTracer(self, v) for v in outvars]
         var = Var(out)
-        self.eqns.append(JaxprEqn(prim, invars, [var], params, effects, source.current()))
+        self.eqns.append(JaxprEqn(prim, invars, [var], params, effects, place))
         return StagingTracer(self, var)
 
     def close(self, outs) -> tuple[Jaxpr, list]:
@@ -126,13 +127,31 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
     """Run a program in the current trace."""
     env = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
-    for eqn in jaxpr.eqns:
+    if state.stage is None:
+        _run(jaxpr.eqns, env)
+    else:
+        before = state.place
+        try:
+            _run_in_place(jaxpr.eqns, env)
+        finally:
+            state.place = before
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def _run(eqns, env: dict) -> None:
+    for eqn in eqns:
         out = bind(eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out))
         else:
             env[eqn.outvars[0]] = out
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def _run_in_place(eqns, env: dict) -> None:
+    """As `_run`; what is staged meanwhile keeps the equations' places in the user's program."""
+    for eqn in eqns:
+        state.place = eqn.source
+        _run((eqn,), env)
 
 
 def eval_closed(closed: ClosedJaxpr, *args) -> list:

@@ -22,7 +22,7 @@ def taken(n=4):
         ({"donate_argnums": 1, "static_argnums": 0}, lambda f, x: f(2, x)),
         ({"donate_argnames": "x", "static_argnames": "n"}, lambda f, x: f(x=x, n=2)),
     ],
-    ids=str,
+    ids=lambda v: str(v) if isinstance(v, dict) else "call",
 )
 def test_which_arguments(options, call):
     f = gradix.jit(lambda n, x: x * n, **options)
