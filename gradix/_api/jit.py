@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import types
 import weakref
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from gradix._api.arguments import (
     name_of,
     signature,
 )
+from gradix._api.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.stats import Signature, Stats, TraceLog
 from gradix._api.traced import Traced, check_results, kind_of_traced
 from gradix._base import config as _config
 from gradix._base.tree import flatten, keystr, tree_flatten, tree_flatten_with_path
@@ -53,7 +56,8 @@ class JitFunction:
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
-                 inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None):
+                 inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
+                 max_traces: int | None = None):
         functools.update_wrapper(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
@@ -61,33 +65,36 @@ class JitFunction:
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
+        self._plans: dict[int, tuple[list, list]] = {}
+        self._calls, self._log, self._max_traces = 0, TraceLog(), max_traces
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
-        if self._has_static or _options.jax_disable_jit:
-            return self._call_general(args, kwargs)
+        self._calls += 1
+        if _options.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
         try:
-            leaves, tree = flatten((args, kwargs))
+            leaves, tree = flatten(parts[:2])
         except Exception:
-            leaves, tree = tree_flatten((args, kwargs))         # which says where the trouble is
-        avals = [_options.context, tree]
+            leaves, tree = tree_flatten(parts[:2])              # which says where the trouble is
+        key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
-                return self._call_general(args, kwargs)
-            avals.append(x.aval)
+                return self._call_general(leaves, tree, parts[2], args, kwargs)
+            key.append(x.aval)
         if state.stage is not None or state.axes:
-            return self._call_general(args, kwargs)
-        traced = self._cache.get(tuple(avals))
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
+        try:
+            traced = self._cache.get((*key, *parts[2]))
+        except Exception:                                       # a static argument's own __eq__, named there
+            traced = None
         if traced is None:
-            return self._call_general(args, kwargs)
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
         direct = traced.direct
         return traced.out_tree.unflatten(traced.run(leaves) if direct is None else direct(leaves))
 
-    def _call_general(self, args, kwargs):
-        if _options.jax_disable_jit:
-            return self._fun(*args, **kwargs)
-        dynamic, named, static = self._split(args, kwargs)
-        leaves, tree = tree_flatten((dynamic, named))
+    def _call_general(self, leaves, tree, static, args, kwargs):
         leaves = [x if isinstance(x, Array) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
         tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
@@ -104,55 +111,102 @@ class JitFunction:
         try:
             found = self._cache.get(key)
         except Exception as e:
-            raise self._bad_static(static, e) or e from None
+            raise self._incomparable(static, e) or e from None
         if found is None:
             found = self._trace(leaves, tree, static, args, kwargs)
             if not any(isinstance(c, Tracer) for c in found.consts):
-                if len(self._cache) >= _SIGNATURES_LIMIT:
-                    self._cache.pop(next(iter(self._cache)), None)
-                self._cache[key] = found
+                self._keep(key, found)
+                if any(compared_by_identity(kind) for _, (kind, _) in static):
+                    # An object the trace itself altered, such as one counting calls, is the same object still.
+                    self._keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
         return found
+
+    def _keep(self, key: tuple, traced: Traced) -> None:
+        if len(self._cache) >= _SIGNATURES_LIMIT:
+            self._cache.pop(next(iter(self._cache)), None)
+        self._cache[key] = traced
 
     def _trace(self, leaves, tree, static, args, kwargs) -> Traced:
         avals, out = [x.aval for x in leaves], {}
-        dynamic, named, _ = self._split(args, kwargs)
+        dynamic, named, values = self._parts(args, kwargs)
         debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
             self._dynamic_only(args), dynamic, named)
+        shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
+        self._log.add(Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown), self._name,
+                      self._max_traces)
+        start = time.perf_counter()
 
         def flat(*tracers):
             dynamic, named = tree.unflatten(tracers)
-            given, keywords = self._join(dynamic, named, static, len(args))
+            given, keywords = self._join(dynamic, named, args, kwargs)
             result = self._fun(*given, **keywords)
             outs, out["tree"] = tree_flatten(result)
             return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
 
         jaxpr, consts = stage_open(flat, avals, debug)
+        self._log.seconds += time.perf_counter() - start
         return kind_of_traced()(jaxpr, consts, out["tree"], debug, self._name, self._donated(args, kwargs),
-                                self._keep_unused, self._compiler_options, avals)
+                                self._keep_unused, self._compiler_options, avals, self._log)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 
     def _split(self, args, kwargs):
-        """Dynamic positional and keyword arguments, and a hashable record of the static ones."""
+        """Dynamic positional and keyword arguments, and the static ones as pairs of place and fingerprint."""
         if not self._has_static:
             return args, kwargs, ()
-        nums = self._static_positions(len(args))
-        static = [(i, type(args[i]), args[i]) for i in nums]
-        names = [k for k in kwargs if k in self._static_argnames]
-        static += [(k, type(kwargs[k]), kwargs[k]) for k in sorted(names)]
-        return (tuple([a for i, a in enumerate(args) if i not in nums]),
-                {k: v for k, v in kwargs.items() if k not in self._static_argnames}, tuple(static))
+        if kwargs:
+            dynamic, named, values = self._parts(args, kwargs)
+            given = values.items()
+        else:
+            plan = self._plans.get(len(args)) or self._plan(len(args))
+            dynamic, named = tuple([args[i] for i in plan[1]]), kwargs
+            given = [(place, args[i]) for place, i in plan[0]]
+        static = []
+        for place, value in given:
+            kind = type(value)
+            if kind in ATOMS:
+                static.append((place, (kind, value)))
+                continue
+            try:
+                static.append((place, fingerprint(value)))
+            except (NoFingerprint, RecursionError) as e:
+                raise self._not_hashable(place, value, e) from None
+        return dynamic, named, tuple(static)
+
+    def _parts(self, args, kwargs):
+        """Dynamic positional and keyword arguments, and static values by place: a name, or a number without one."""
+        places, dynamic = self._plans.get(len(args)) or self._plan(len(args))
+        values = {place: args[i] for place, i in places}
+        given = [k for k in kwargs if k in self._static_argnames and k not in values]
+        if given:
+            values.update([(k, kwargs[k]) for k in given])
+            values = dict(sorted(values.items(), key=lambda item: str(item[0])))
+            kwargs = {k: v for k, v in kwargs.items() if k not in given}
+        return tuple([args[i] for i in dynamic]), kwargs, values
+
+    def _plan(self, count: int) -> tuple[list, list]:
+        """Of `count` positional arguments, the static ones as pairs of place and number, and the others' numbers."""
+        sig, names = signature(self._fun), []
+        for p in sig.parameters.values() if sig is not None else ():
+            if p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY:
+                break
+            names.append(p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None)
+        nums = self._static_positions(count)
+        places = [(names[i] if i < len(names) and names[i] else i, i) for i in nums]
+        plan = sorted(places, key=lambda item: str(item[0])), [i for i in range(count) if i not in nums]
+        self._plans[count] = plan
+        return plan
 
     def _static_positions(self, count: int) -> set[int]:
         return _positions(self._static_argnums, count)
 
-    def _join(self, dynamic, named, static, count):
-        if not static:
+    def _join(self, dynamic, named, args, kwargs):
+        """All arguments, dynamic ones replaced."""
+        if not self._has_static:
             return dynamic, named
-        by_place = {place: value for place, _, value in static}
-        rest = iter(dynamic)
-        args = [by_place[i] if i in by_place else next(rest) for i in range(count)]
-        return args, {**named, **{k: v for k, v in by_place.items() if isinstance(k, str)}}
+        nums, rest = self._static_positions(len(args)), iter(dynamic)
+        return ([a if i in nums else next(rest) for i, a in enumerate(args)],
+                {k: named.get(k, v) for k, v in kwargs.items()})
 
     def _dynamic_only(self, args):
         """A stand-in whose signature leaves the static arguments out, for naming the others."""
@@ -195,20 +249,19 @@ class JitFunction:
                           "Python value the function only branches on, name it in static_argnums or static_argnames."
                           ) from None
 
-    def _bad_static(self, static, error: Exception) -> ValueError | None:
+    def _not_hashable(self, place, value, why) -> ValueError:
+        which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
+        return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument of "
+                          f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
+                          "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass.")
+
+    def _incomparable(self, static, error: Exception) -> ValueError | None:
         """What to raise for static arguments that cannot be looked up."""
-        for place, kind, value in static:
-            which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
-            try:
-                hash(value)
-            except TypeError:
-                return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static "
-                                  "argument "
-                                  f"of {which} of type {kind}: {value!r}. Pass a tuple, a frozen dataclass or a str.")
         if not static:
             return None
+        kinds = [kind for _, (kind, _) in static]
         return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of "
-                          f"types {[kind for _, kind, _ in static]}, raised {type(error).__name__}: {error}")
+                          f"types {kinds}, raised {type(error).__name__}: {error}")
 
     # -- the rest of the public face -----------------------------------------------------------------------------------
 
@@ -221,6 +274,18 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forget all traces and compiled programs of this function."""
         self._cache.clear()
+
+    def stats(self) -> Stats:
+        """How often the function was called, traced and compiled, and what each retrace was for.
+
+        Example:
+            >>> import gradix, gradix.numpy as jnp
+            >>> f = gradix.jit(lambda x: x + 1)
+            >>> _ = f(jnp.ones(3)), f(jnp.ones(4))
+            >>> f.stats().reasons
+            ('argument x: float32[3] -> float32[4]',)
+        """
+        return self._log.stats(self._calls)
 
     def _cache_size(self) -> int:
         return len(self._cache)
@@ -313,24 +378,27 @@ _program.install_tracer(_trace_expand)
 
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
-        backend: str | None = None, inline: bool = False, compiler_options: dict | None = None):
+        backend: str | None = None, inline: bool = False, compiler_options: dict | None = None,
+        max_traces: int | None = None):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
         fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
-        static_argnums, static_argnames: arguments that are hashable Python values, not arrays; the function is traced
-            anew for each.
+        static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
+            for each content. Lists, dicts, sets, NumPy arrays and plain objects are told apart by what they contain.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
         compiler_options: XLA debug options by name.
+        max_traces: how often the function may be traced; one time more raises and says what differed.
 
     Returns:
-        The compiled function; it has `lower`, `trace`, `eval_shape` and `clear_cache`.
+        The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
 
     Raises:
         TypeError: `fun` is not callable, or a leaf of an argument is no array.
-        ValueError: a static argument has no hash.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be told.
+        RetraceError: more than `max_traces` traces.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -345,7 +413,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  static_argnums=static_argnums, static_argnames=static_argnames,
                                  donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
-                                 compiler_options=compiler_options)
+                                 compiler_options=compiler_options, max_traces=max_traces)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
@@ -356,7 +424,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
                          f"donate_argnums={donated}. A static argument has no memory to donate.")
-    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options)
+    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces)
 
 
 def _complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:

@@ -1,6 +1,7 @@
 """One signature of a jitted function: traced, compiled when first called, and run."""
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 
@@ -20,19 +21,21 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "direct")
+                 "avals", "direct", "log")
 
-    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals):
+    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
-        self.donated, self.keep_unused, self.options, self.avals = donated, keep_unused, options, avals
+        self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
         self.program: Program | None = None
         self.direct: Callable[[list], list] | None = None       # what runs it, where `run` would only pass on
 
     def compiled(self) -> Program:
         if self.program is None:
+            start = time.perf_counter()
             donated = tuple([i + len(self.consts) for i in self.donated])
             self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
                                    compiler_options=self.options)
+            self.log.compiled(time.perf_counter() - start)
             if donated:
                 _warn_of_unusable(self.program, self.name)
             elif not self.consts and type(self) is Traced:

@@ -117,11 +117,11 @@ def test_a_function_that_raises_is_traced_again():
 def test_static_arguments_by_number_or_name(options):
     f = Counted(lambda x, n=2: x * n if n > 1 else x, **options)
     assert f(3.0, 2) == 6 and f(3.0, n=2) == 6 and f(3.0) == 6 and f(3.0, 1) == 3
-    assert f.traces == 4  # given by position, by name, not at all; another value
+    assert f.traces == 3  # given by position or by name; not at all; another value
     f(1.0, 2)
     f(1.0, n=2)
     f(1.0)
-    assert f.traces == 4
+    assert f.traces == 3
 
 
 def test_static_values_are_told_apart_by_type():
@@ -151,9 +151,9 @@ class Surly:
     "call, error, message",
     [
         (
-            lambda: gradix.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
+            lambda: gradix.jit(lambda x, n: x, static_argnums=1)(1.0, jnp.ones(2)),
             ValueError,
-            "Non-hashable static arguments.*list",
+            "Non-hashable static arguments.*arrays",
         ),
         (lambda: gradix.jit(lambda x, n: x, static_argnames="n")(1.0, n=jnp.ones(2)), ValueError, "Non-hashable"),
         (

@@ -1,0 +1,217 @@
+"""What a static argument contains, as a key: equal content gives equal keys, whether or not it can be hashed.
+
+A key holds a snapshot, so that a list changed later has another key. Types are told apart everywhere (`True` from `1`,
+a list from a tuple). Methods users wrote are not called, except `__hash__` and `__eq__` of a class that defines both
+a hash of its own and equality: that is what such a class asks for.
+"""
+from __future__ import annotations
+
+import collections
+import functools
+import hashlib
+import types
+from typing import Any
+
+import numpy as np
+
+from gradix._core.array import ArrayImpl
+from gradix._core.trace import Tracer
+
+ATOMS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range, types.CodeType})
+_NODES_LIMIT = 10_000             # objects compared by identity are not looked into further than this
+_DIGEST_FROM = 4096               # bytes of an array from which its digest stands for it
+_CYCLE = "cycle"
+
+
+class Same:
+    """A key for one object: equal only to the key of that very object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other) -> bool:
+        return type(other) is Same and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __repr__(self) -> str:
+        return f"<one {type(self.value).__name__}>"
+
+
+class NoFingerprint(TypeError):
+    """A value has neither a hash nor content that can be told."""
+
+
+def fingerprint(value: Any) -> Any:
+    """A hashable snapshot of what `value` contains.
+
+    Raises:
+        NoFingerprint: the value, or something in it, is an array or of a type that tells neither a hash nor content.
+
+    Example:
+        >>> fingerprint([1, {"a": 2}]) == fingerprint([1, {"a": 2}])
+        True
+        >>> fingerprint([1]) == fingerprint((1,)), fingerprint(True) == fingerprint(1)
+        (False, False)
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return kind, value
+    if isinstance(value, (ArrayImpl, Tracer)):
+        raise NoFingerprint("arrays are no static arguments")
+    if not compared_by_identity(kind):
+        return _Walk(None).of(value)
+    try:
+        return _Walk(_NODES_LIMIT).of(value)
+    except (NoFingerprint, RecursionError):          # the object itself is a good key
+        return kind, Same(value)
+
+
+def compared_by_identity(kind: type) -> bool:
+    """Whether objects of the class are equal only to themselves."""
+    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+
+
+class _Walk:
+    """One pass over an object; `path` numbers the containers it is inside of, for content that contains itself."""
+
+    __slots__ = ("limit", "nodes", "path")
+
+    def __init__(self, limit: int | None):
+        self.path: dict[int, int] = {}
+        self.limit, self.nodes = limit, 0
+
+    def of(self, x) -> Any:
+        kind = type(x)
+        if kind in ATOMS:
+            return kind, x
+        if kind is float or kind is complex:
+            return kind, repr(x)                     # -0.0 is not 0.0, and nan is nan
+        self.nodes += 1
+        if self.limit is not None and self.nodes > self.limit:
+            raise NoFingerprint("too large")
+        depth = self.path.get(id(x))
+        if depth is not None:
+            return _CYCLE, depth
+        self.path[id(x)] = len(self.path)
+        try:
+            return kind, self._content(x, kind)
+        finally:
+            del self.path[id(x)]
+
+    def _content(self, x, kind: type):
+        found = self._container(x, kind)
+        if found is not None:
+            return found
+        reader = _READERS.get(kind)
+        if reader is not None:
+            return reader(self, x)
+        if isinstance(x, (np.ndarray, np.generic)):
+            return self._array(np.asarray(x))
+        if isinstance(x, ArrayImpl):
+            return x.aval, self._array(np.asarray(x))
+        if isinstance(x, Tracer):
+            raise NoFingerprint(f"it holds a traced array, {x.aval}")
+        return self._object(x, kind)
+
+    def _container(self, x, kind: type):
+        """The content of the built-in containers, and of their subclasses that do not hash otherwise."""
+        if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (tuple.__hash__, frozenset.__hash__):
+            parts = map(self.of, tuple.__iter__(x) if isinstance(x, tuple) else frozenset.__iter__(x))
+            return (tuple(parts) if isinstance(x, tuple) else frozenset(parts)), self._attributes(x, kind)
+        if kind.__hash__ is not None:
+            return None
+        if isinstance(x, list):
+            return tuple([self.of(v) for v in list.__iter__(x)]), self._attributes(x, kind)
+        if isinstance(x, dict):
+            return tuple([(self.of(k), self.of(v)) for k, v in dict.items(x)]), self._attributes(x, kind)
+        if isinstance(x, set):
+            return frozenset([self.of(v) for v in set.__iter__(x)]), self._attributes(x, kind)
+        if isinstance(x, collections.deque):
+            return tuple([self.of(v) for v in collections.deque.__iter__(x)]), self._attributes(x, kind)
+        return bytes(x) if kind is bytearray else None
+
+    def _array(self, x: np.ndarray):
+        if x.dtype.hasobject:
+            return x.dtype, x.shape, tuple([self.of(v) for v in x.ravel().tolist()])
+        data = x.tobytes()
+        return x.dtype, x.shape, hashlib.blake2b(data).digest() if len(data) >= _DIGEST_FROM else data
+
+    def _object(self, x, kind: type):
+        hashed = kind.__hash__
+        if isinstance(x, type):
+            return Same(x)
+        if hashed is not None and not _generated(kind):
+            if not compared_by_identity(kind):
+                return x
+            if kind.__module__.partition(".")[0] in _BY_IDENTITY:
+                return Same(x)
+        fields = getattr(kind, "__dataclass_fields__", {}) if _generated(kind) else {}
+        skipped = {name for name, field in fields.items() if not field.compare}
+        found = self._attributes(x, kind, skipped)
+        if found:
+            return found
+        if hashed is None and not hasattr(x, "__dict__") and kind.__flags__ & _HEAP_TYPE == 0:
+            raise NoFingerprint(f"objects of {kind} tell no content")
+        return Same(x) if hashed is object.__hash__ else ()
+
+    def _attributes(self, x, kind: type, skipped=frozenset()) -> tuple:
+        if kind in _BARE:
+            return ()
+        found = []
+        for base in kind.__mro__:
+            slots = base.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                member = base.__dict__.get(_mangled(base, name))
+                if isinstance(member, types.MemberDescriptorType) and name not in skipped:
+                    try:
+                        found.append((name, self.of(member.__get__(x))))
+                    except AttributeError:
+                        found.append((name, "unset"))
+        own = x.__dict__ if hasattr(x, "__dict__") else {}
+        found += [(k, self.of(v)) for k, v in sorted(own.items()) if k not in skipped]
+        return tuple(found)
+
+    def _function(self, f):
+        cells = [_content_of(c) for c in f.__closure__ or ()]
+        return (f.__code__, Same(f.__globals__), tuple([self._captured(v) for v in cells]),
+                self._captured(f.__defaults__), self._captured(f.__kwdefaults__), self._captured(f.__dict__ or None))
+
+    def _captured(self, x):
+        """What a function holds on to: arrays are taken as they are, which costs nothing and keeps no copy."""
+        return (type(x), Same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
+
+    def _partial(self, f):
+        return self.of(f.func), tuple([self._captured(a) for a in f.args]), tuple(
+            [(k, self._captured(v)) for k, v in f.keywords.items()])
+
+    def _method(self, f):
+        return self.of(f.__func__), self.of(f.__self__)
+
+
+_HEAP_TYPE = 1 << 9
+_BARE = frozenset({tuple, list, dict, set, frozenset, collections.deque, collections.OrderedDict})
+_BY_IDENTITY = frozenset({"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"})
+_READERS = {types.FunctionType: _Walk._function, functools.partial: _Walk._partial, types.MethodType: _Walk._method}
+
+
+def _content_of(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "unset"
+
+
+def _mangled(owner: type, name: str) -> str:
+    hidden = name.startswith("__") and not name.endswith("__")
+    return f"_{owner.__name__.lstrip('_')}{name}" if hidden else name
+
+
+@functools.lru_cache(4096)
+def _generated(kind: type) -> bool:
+    """Whether the class's hash was written by `dataclass` from the fields."""
+    code = getattr(kind.__hash__, "__code__", None)
+    return code is not None and code.co_filename == "<string>" and hasattr(kind, "__dataclass_fields__")
