@@ -1,0 +1,47 @@
+"""What programs are lowered to is as recorded: a refactoring changes nothing, other changes show what they change.
+
+After a change that is meant, `python -m tests.golden.record` writes the record anew; its difference is to be read.
+"""
+
+import difflib
+import re
+
+import pytest
+
+import gradix
+
+from .lowering import lowered, normalised, recorded
+from .programs import PROGRAMS
+
+RECORD = recorded()
+
+
+def test_the_record_is_of_these_programs():
+    assert list(RECORD) == list(PROGRAMS) and len(PROGRAMS) >= 60
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lowered_as_recorded(name):
+    got = lowered(name)
+    if got != RECORD[name]:
+        difference = "\n".join(
+            difflib.unified_diff(RECORD[name].splitlines(), got.splitlines(), "recorded", "now", lineterm="")
+        )
+        pytest.fail(
+            f"{name} is lowered otherwise than recorded; if that is meant: python -m tests.golden.record\n{difference}"
+        )
+
+
+def test_lowering_is_the_same_each_time():
+    for name in ("grad of scan", "hessian", "random normal", "scatter"):
+        assert lowered(name) == RECORD[name] == lowered(name)
+
+
+def test_names_do_not_matter():
+    f, *args = PROGRAMS["jit of two types"]
+    text = gradix.jit(f).lower(*args).as_text()
+    renamed = (
+        re.sub(r"%(\d+)", lambda m: f"%{1000 - int(m[1])}", text).replace("@helper", "@other").replace("%arg", "%input")
+    )
+    assert renamed != text and normalised(renamed) == normalised(text)
+    assert normalised(text.replace("stablehlo.multiply", "stablehlo.add")) != normalised(text)
