@@ -25,6 +25,9 @@ def _host_rsqrt(x):
 
 
 def _host_pow(x, y):
+    if y.dtype.kind == "c":
+        nan = y.dtype.type(complex("nan+nanj"))
+        return np.where((x == 0) & (y.imag != 0), nan, np.power(x, y)).astype(y.dtype, copy=False)  # as XLA computes it
     if y.dtype.kind not in "iu":
         return np.power(x, y)
     if x.dtype.kind not in "iu":

@@ -259,7 +259,7 @@ def fmod(x1, x2, /):
     """
     x, y = operands("fmod", x1, x2)
     if x.aval.dtype in dtypes.INTEGER:
-        y = where(lax.eq(y, like(y, 0)), like(y, 1), y)
+        y = where(lax.eq(y, matching(y, 0)), matching(y, 1), y)
     return lax.rem(*numeric_operands("fmod", x, y))
 
 
@@ -454,7 +454,8 @@ def gcd(x1, x2):
 
     shape = lax.add(x, y).aval.shape
     x, y = (lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape)))) for v in (x, y))
-    return lax.while_loop(unfinished, step, (x, y))[0]
+    found = lax.while_loop(unfinished, step, (x, y))[0]
+    return convert(found, found.aval.dtype, found.aval.weak_type and not shape)
 
 
 def lcm(x1, x2):

@@ -432,4 +432,4 @@ def _listed(x):
 
 
 def _all(x):
-    return lax.reduce_and(x, tuple(range(x.aval.ndim)))
+    return convert(lax.reduce_and(x, tuple(range(x.aval.ndim))), _BOOL)

@@ -312,7 +312,7 @@ def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | N
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = promote_dtypes("cross", a, b)
+    x, y = (convert(v, v.aval.dtype) for v in promote_dtypes("cross", a, b))
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n not in (2, 3) or m not in (2, 3):

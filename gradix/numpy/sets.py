@@ -20,6 +20,7 @@ from gradix.numpy.selection import where
 from gradix.numpy.shapes import moveaxis, ravel
 from gradix.numpy.sorting import argsort, lexsort, sort
 
+_BOOL = np.dtype(bool)
 _PAIRS = 1 << 20            # up to so many pairs membership is tested by comparing them all
 
 
@@ -227,7 +228,7 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
     else:
         line = sort(among)
         found = lax.eq(take_index(line, searchsorted(line, flat), mode="clip"), flat)
-    return lax.reshape(lax.bitwise_not(found) if invert else found, x.aval.shape)
+    return lax.reshape(convert(lax.bitwise_not(found) if invert else found, _BOOL), x.aval.shape)
 
 
 # -- two sets ------------------------------------------------------------------------------------------------------

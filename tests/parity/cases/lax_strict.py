@@ -68,6 +68,8 @@ def shapes(name):
 
 
 def edges():
+    exponents = np.array([1 + 1j, -1 + 1j, 0, 2, 1j, -1], np.complex64)
+    yield call("lax.pow", np.zeros(6, np.complex64), exponents)
     ends = np.array([-(2**31), -1, 0, 1, 2**31 - 1], np.int32)
     shifts = np.array([0, 1, 31, 32, -1], np.int32)
     for name in ("shift_left", "shift_right_arithmetic", "shift_right_logical"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.parity.case import Case, Host, call, sample
+from tests.parity.case import Case, Host, Weak, call, sample
 
 TIED = np.array([3, 1, 2, 1, 3, 0], np.int32)
 NANS = np.array([2.0, np.nan, -0.0, 0.0, -np.inf, np.inf, 1.0], np.float32)
@@ -148,6 +148,9 @@ def numbers():
     yield call("jnp.i0", sample("float32", (4,), 85), rtol=1e-4)
     for name in ("heaviside", "array_equiv"):
         yield call(f"jnp.{name}", sample("float32", (3,), 86), sample("float32", (3,), 87))
+    for name in ("isin", "array_equal", "array_equiv", "fmod", "gcd", "lcm", "cross"):
+        yield call(f"jnp.{name}", Weak(2, (3,)), Weak(3, (3,)))
+        yield call(f"jnp.{name}", Weak(2, (3,)), np.array([1, 2, 3], np.int32))
     yield call("jnp.unwrap", np.array([0.0, 3.0, 6.5, 9.0], np.float32), rtol=1e-4)
     yield Case(
         "isscalar",
