@@ -72,6 +72,28 @@ def _padded_build(build, a, taus):
     return build(a, taus)[0] if taus.size else np.eye(*a.shape, dtype=a.dtype)
 
 
+class Geqrf(Factorization):
+    """LAPACK's own form of a QR factorization: R, the reflections' vectors below it, and their factors."""
+
+    multiple_results = True
+
+    def abstract(self, x):
+        *lead, m, n = check_matrices(self.name, x)
+        return [x, x.update(shape=(*lead, min(m, n)))]
+
+    def host(self, x):
+        *lead, m, n = x.shape
+        if not x.size:
+            return [x, np.zeros((*lead, min(m, n)), x.dtype)]
+        factor = getattr(_lapack, routine(x.dtype, "geqrf"))
+        return each(lambda a: factor(a)[:2], tuple(lead), [((m, n), x.dtype), ((min(m, n),), x.dtype)], x)
+
+    def lower(self, em, outs, x):
+        if not x.aval.size:
+            return [x, em.constant(0, outs[1])]
+        return lapack(em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, {0: 0})
+
+
 class QR(Factorization):
     """`x = Q R`, or with pivoting `x[:, order] = Q R` and the order of the columns."""
 
@@ -160,6 +182,7 @@ def _qr_tangents(q, r, t):
     return dq, triangle(dr, False)
 
 
+geqrf_p = Geqrf("geqrf")
 householder_product_p = HouseholderProduct("householder_product")
 qr_p = QR("qr")
 
@@ -179,6 +202,11 @@ def householder_product(a, taus):
                [ 0.,  1.]], dtype=float32)
     """
     return bind(householder_product_p, operands("householder_product", a, taus), {})
+
+
+def geqrf(x):
+    """R and, below it, the vectors of the reflections that make Q; and the factors of the reflections."""
+    return bind(geqrf_p, (as_operand("geqrf", x),), {})
 
 
 def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None):

@@ -6,3 +6,8 @@ from gradix._ops.linalg_lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_
 from gradix._ops.linalg_qr import householder_product, householder_product_p, qr, qr_p
 from gradix._ops.linalg_svd import SvdAlgorithm, svd, svd_p
 from gradix._ops.linalg_triangular import cholesky, cholesky_p, triangular_solve, triangular_solve_p
+from gradix._ops.linalg_qr import geqrf as _geqrf
+from gradix._ops.linalg_base import adjoint as _adjoint, check_matrices as _check_matrices, diagonal as _diagonal
+from gradix._ops.linalg_base import product as _product, triangle as _triangle
+from gradix._ops.linalg_solve import solve_factored as _solve_factored
+from gradix._ops.linalg_solve import solve_factored_transposed as _solve_factored_transposed

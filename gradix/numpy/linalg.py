@@ -1,4 +1,4 @@
-"""Linear algebra that products and sums make up: norms, powers and chains of matrices."""
+"""Linear algebra: norms, powers and chains of matrices; factorizations and equations of the files beside."""
 from __future__ import annotations
 
 from operator import index as as_int
@@ -12,14 +12,22 @@ from gradix.numpy import matrices, products, shapes
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.contraction import einsum
+from gradix.numpy.decompositions import (
+    EighResult, EigResult, QRResult, SVDResult, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals,
+)
 from gradix.numpy.products import vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.reductions import max, min, sum
+from gradix.numpy.solving import (
+    SlogdetResult, det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve,
+)
 
 matrix_transpose = shapes.matrix_transpose
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
-           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det",
+           "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
+           "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+           "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
 
 
 # -- norms ---------------------------------------------------------------------------------------------------------
@@ -30,7 +38,7 @@ def norm(x, ord=None, axis=None, keepdims: bool = False):
     Args:
         x: an array.
         ord: for vectors a number p, infinity with either sign, or 0 for the count of elements that are not zero; for
-            matrices "fro", 1, -1, or infinity with either sign. By default 2 and "fro".
+            matrices "fro", "nuc", 1, -1, 2, -2, or infinity with either sign. By default 2 and "fro".
         axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or without `ord` of any
             array.
         keepdims: keep the axes, with size 1.
@@ -84,7 +92,7 @@ def matrix_norm(x, /, *, keepdims: bool = False, ord="fro"):
     Args:
         x: an array.
         keepdims: keep the axes, with size 1.
-        ord: "fro", 1, -1, or infinity with either sign.
+        ord: "fro", "nuc", 1, -1, 2, -2, or infinity with either sign.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -128,10 +136,10 @@ def _matrix_norm(x, axes, keepdims: bool, order):
     if order in ("fro", "f"):
         return _euclidean(x, axes, keepdims)
     if order in (2, -2, "nuc"):
-        raise NotImplementedError(f"The matrix norm of order {order!r} needs singular values, which are not "
-                                  "available yet. Use ord='fro', 1, -1, inf or -inf.")
+        return _spectral_norm(x, axes, keepdims, order)
     if isinstance(order, str) or order not in (1, -1, np.inf, -np.inf):
-        raise ValueError(f"Invalid order '{order}' for matrix norm: it takes 'fro', 1, -1, inf and -inf.")
+        raise ValueError(f"Invalid order '{order}' for matrix norm: it takes 'fro', 'nuc', 1, -1, 2, -2, inf "
+                         "and -inf.")
     inner, outer_axis = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = sum(lax.abs(x), inner, keepdims=True)
     out = max(sums, outer_axis, keepdims=True, initial=0) if order > 0 else min(
@@ -139,14 +147,47 @@ def _matrix_norm(x, axes, keepdims: bool, order):
     return out if keepdims else lax.squeeze(out, axes)
 
 
+def _spectral_norm(x, axes, keepdims: bool, order):
+    rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
+    s = svdvals(lax.transpose(x, (*rest, *axes)))
+    out = sum(s, -1) if order == "nuc" else max(s, -1, initial=0) if order == 2 else min(s, -1, initial=np.inf)
+    return lax.expand_dims(out, axes) if keepdims else out
+
+
+def cond(x, p=None):
+    """The condition number of matrices: the norm times the norm of the inverse.
+
+    Args:
+        x: matrices, in the last two axes.
+        p: the order of the norm, as for `norm`; by default 2, the ratio of the largest and least singular values.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
+        Array(2., dtype=float32)
+    """
+    x = inexact_operand("cond", x)
+    shape = x.aval.shape
+    if len(shape) < 2:
+        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={shape}")
+    if not shape[-1] or not shape[-2]:
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={shape}")
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        return lax.div(s[..., -1], s[..., 0]) if p == -2 else lax.div(s[..., 0], s[..., -1])
+    if shape[-1] != shape[-2]:
+        raise ValueError(f"jnp.linalg.cond: for p={p}, array must be square; got arr.shape={shape}")
+    axes = (x.aval.ndim - 2, x.aval.ndim - 1)
+    return lax.mul(_matrix_norm(x, axes, False, p), _matrix_norm(inv(x), axes, False, p))
+
+
 # -- powers and chains ---------------------------------------------------------------------------------------------
 
 def matrix_power(a, n: int):
-    """The n-th power of square matrices, by repeated squaring.
+    """The n-th power of square matrices, by repeated squaring; of the inverse where `n` is negative.
 
     Raises:
         TypeError: the matrices are not square, or `n` is no integer.
-        NotImplementedError: `n` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -163,8 +204,7 @@ def matrix_power(a, n: int):
     except TypeError:
         raise TypeError(f"exponent must be an integer, got {n!r} of type {type(n).__name__}.") from None
     if n < 0:
-        raise NotImplementedError(f"matrix_power with the negative exponent {n} needs the inverse, which is not "
-                                  "available yet.")
+        x, n = inv(x), -n
     if n == 0:
         return broadcast_to(matrices.eye(shape[-1], dtype=x.aval.dtype), shape)
     out = None

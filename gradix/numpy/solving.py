@@ -1,0 +1,398 @@
+"""Systems of equations and what comes with them: inverses, determinants, least squares, ranks."""
+from __future__ import annotations
+
+from math import prod
+from operator import index as as_int
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from gradix import lax
+from gradix._api.custom_derivatives import custom_jvp
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.operators import Array
+from gradix.numpy import reductions
+from gradix.numpy.decompositions import svd
+from gradix.numpy.matrices import eye
+from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, inexact_operand, number
+from gradix.numpy.promotion import promote_dtypes_inexact
+from gradix.numpy.selection import where
+
+__all__ = ["SlogdetResult", "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv",
+           "tensorsolve"]
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def _square(name: str, a):
+    x = inexact_operand(name, a)
+    shape = x.aval.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {shape}.")
+    return x
+
+
+# -- equations -----------------------------------------------------------------------------------------------------
+
+def solve(a, b):
+    """x with `a @ x = b`.
+
+    Args:
+        a: square matrices, in the last two axes.
+        b: one vector, or matrices in the last two axes; leading axes broadcast.
+
+    Returns:
+        The solution; infinite or NaN where a matrix is singular.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+        Array([1. , 0.5], dtype=float32)
+    """
+    a, b = promote_dtypes_inexact("solve", a, b)
+    _check_system(a.aval.shape, b.aval.shape)
+    if b.aval.ndim == 1:
+        return _solve(a, b[:, None])[..., 0]
+    return _solve(a, b)
+
+
+def _check_system(a: tuple, b: tuple) -> None:
+    if len(a) < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={a}")
+    if not b:
+        raise ValueError("right hand array must have one axis at least; got b.shape=()")
+    if len(b) > 1 and len(b) == len(a) - 1 and b[-2:-1] != a[-1:]:
+        raise ValueError(f"Invalid shapes for solve: {a}, {b}. A stack of vectors is written b[..., None], and the "
+                         "result's last axis squeezed.")
+    rows = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != a[-2] or rows != a[-1]:
+        raise ValueError(f"solve needs square matrices and as many rows on the right side, got shapes {a} and {b}.")
+
+
+def _solve(a, b):
+    """One matrix and many right sides make one system with more columns; otherwise the stacks broadcast."""
+    if a.aval.ndim == 2 and b.aval.ndim > 2:
+        rows = lax.transpose(b, (b.aval.ndim - 2, *range(b.aval.ndim - 2), b.aval.ndim - 1))
+        found = _solve_stack(a, lax.reshape(rows, (rows.aval.shape[0], prod(rows.aval.shape[1:]))))
+        found = lax.reshape(found, rows.aval.shape)
+        return lax.transpose(found, (*range(1, b.aval.ndim - 1), 0, b.aval.ndim - 1))
+    lead = _lead("solve", a, b)
+    return _solve_stack(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))
+
+
+def _lead(name: str, a, b) -> tuple:
+    """The leading axes of two stacks of matrices together."""
+    if a.aval.shape[:-2] == b.aval.shape[:-2]:
+        return a.aval.shape[:-2]
+    first = [lax.index_in_dim(lax.index_in_dim(v, 0, -1, False), 0, -1, False) for v in (a, b)]
+    return common_shape(name, *first)
+
+
+def _solve_stack(a, b):
+    factors, _, order = lax.linalg.lu(lax.stop_gradient(a))
+    if type(a) is ArrayImpl and type(b) is ArrayImpl:           # nothing to differentiate: no need of the rules
+        return lax.linalg._solve_factored(factors, order, b)
+    return lax.custom_linear_solve(
+        lambda x: lax.linalg._product(a, x), b, lambda _, y: lax.linalg._solve_factored(factors, order, y),
+        lambda _, y: lax.linalg._solve_factored_transposed(factors, order, y))
+
+
+def inv(a):
+    """The inverses of square matrices; infinite or NaN where singular.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+    """
+    x = _square("inv", a)
+    return _solve_stack(x, broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape))
+
+
+# -- determinants --------------------------------------------------------------------------------------------------
+
+def slogdet(a, *, method: str | None = None):
+    """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
+
+    Args:
+        a: square matrices, in the last two axes.
+        method: "lu", the default, or "qr".
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
+        SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    x = _square("slogdet", a)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if method == "qr":
+        return _slogdet_qr(x)
+    factors, pivots, _ = lax.linalg.lu(x)
+    return _sign_and_log(lax.linalg._diagonal(factors), _parity(pivots, x.aval.dtype))
+
+
+def _slogdet_qr(x):
+    """Each reflection changes the sign, in the complex case by the phase its factor tells."""
+    r, taus = lax.linalg._geqrf(lax.stop_gradient(x))
+    v = lax.linalg._triangle(r, True, -1)
+    squares = reductions.sum(lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2) + 1
+    turn = 1 - taus * squares.astype(taus.aval.dtype)
+    _, upper = lax.linalg.qr(x)
+    return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(turn, axis=-1))
+
+
+def _parity(pivots, dtype):
+    """1 or -1 by the number of exchanges."""
+    places = lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape, pivots.aval.ndim - 1)
+    odd = reductions.sum(lax.ne(pivots, places), axis=-1) % 2
+    return convert(1 - 2 * odd, dtype)
+
+
+def _sign_and_log(diagonal, sign):
+    size = lax.abs(diagonal)
+    return SlogdetResult(sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1))
+
+
+def det(a):
+    """Determinants of square matrices.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        Array(-2., dtype=float32)
+    """
+    x = _square("det", a)
+    n = x.aval.shape[-1]
+    if n == 2:
+        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
+    if n == 3:
+        p, q, r = x[..., 0, :], x[..., 1, :], x[..., 2, :]
+        return (p[..., 0] * (q[..., 1] * r[..., 2] - q[..., 2] * r[..., 1])
+                - p[..., 1] * (q[..., 0] * r[..., 2] - q[..., 2] * r[..., 0])
+                + p[..., 2] * (q[..., 0] * r[..., 1] - q[..., 1] * r[..., 0]))
+    return _det(x)
+
+
+@custom_jvp
+def _det(x):
+    factors, pivots, _ = lax.linalg.lu(x)
+    return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)
+
+
+@_det.defjvp
+def _det_jvp(primals, tangents):
+    """Jacobi's formula, `d det = tr(adj(a) da)`, with the adjugate of a singular matrix by its singular values."""
+    (x,), (t,) = primals, tangents
+    y = _det(x)
+    singular = lax.eq(lax.stop_gradient(y), number(0, y.aval.dtype))
+    one = broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape)
+    regular = where(singular[..., None, None], one, x)
+    direct = y * reductions.sum(lax.linalg._diagonal(_solve_stack(regular, t)), axis=-1)
+    if not x.aval.size:
+        return y, lax.full_like(y, 0)
+    apart = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"),
+                                 x.aval.shape, x.aval.ndim - 1).astype(x.aval.dtype) * one + one
+    cofactors = lax.cond(reductions.any(singular), _adjugate, lambda v: v * 0,
+                         where(singular[..., None, None], x, apart))
+    traced = reductions.sum(lax.linalg._diagonal(lax.linalg._product(cofactors, t)), axis=-1)
+    return y, where(singular, traced, direct)
+
+
+def _adjugate(x):
+    """`det(U) det(Vᴴ) V adj(S) Uᴴ`, where the diagonal of `adj(S)` has the products of all other singular values."""
+    u, s, vh = svd(x, full_matrices=False)
+    n = s.aval.shape[-1]
+    others = where(eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape))
+    weights = reductions.prod(others, axis=-1).astype(x.aval.dtype)
+    sign = _unit_det(u) * _unit_det(vh)
+    return sign[..., None, None] * lax.linalg._product(lax.linalg._adjoint(vh) * weights[..., None, :],
+                                                       lax.linalg._adjoint(u))
+
+
+def _unit_det(x):
+    factors, pivots, _ = lax.linalg.lu(x)
+    return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)
+
+
+# -- least squares and ranks ---------------------------------------------------------------------------------------
+
+def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
+    """The x of least length for which `a @ x` is nearest to `b`.
+
+    Args:
+        a: a matrix.
+        b: a vector or a matrix.
+        rcond: singular values up to this part of the largest count as zero; by default the rounding of the dtype
+            times the larger side.
+        numpy_resid: give the residuals as NumPy, empty where the rank is not full or there are too few equations.
+
+    Returns:
+        x, the squared distances, the rank, and the singular values.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))[0].round(5)
+        Array([2.], dtype=float32)
+    """
+    a, b = promote_dtypes_inexact("lstsq", a, b)
+    if a.aval.shape[:1] != b.aval.shape[:1]:
+        raise ValueError("Leading dimensions of input arrays must match, got shapes "
+                         f"{a.aval.shape} and {b.aval.shape}.")
+    if a.aval.ndim != 2 or b.aval.ndim not in (1, 2):
+        raise TypeError(f"lstsq needs a matrix, and a vector or matrix, got shapes {a.aval.shape} and {b.aval.shape}.")
+    m, n = a.aval.shape
+    vector = b.aval.ndim == 1
+    rhs = b[:, None] if vector else b
+    x, rank, s = _least_squares(a, rhs, rcond)
+    if numpy_resid and (m <= n or not isinstance(rank, ArrayImpl) or int(rank) < n):
+        resid = lax.full((0,), 0, s.aval.dtype)
+    else:
+        off = rhs - lax.linalg._product(a, x)
+        resid = reductions.sum(lax.square(lax.abs(off)), axis=0)
+    return x[:, 0] if vector else x, resid, rank, s
+
+
+def _least_squares(a, b, rcond):
+    m, n = a.aval.shape
+    if not a.aval.size:
+        s = lax.full((0,), 0, dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype)
+        return lax.full((n, b.aval.shape[1]), 0, a.aval.dtype), reductions.sum(lax.ne(s, s)), s
+    u, s, vh = svd(a, full_matrices=False)
+    if rcond is None:
+        rcond = float(ml_dtypes.finfo(s.aval.dtype).eps) * max(m, n)
+    else:
+        rcond = where(rcond < 0, float(ml_dtypes.finfo(s.aval.dtype).eps), rcond)
+    kept = (s > 0) & (s >= convert(as_operand("lstsq", rcond), s.aval.dtype) * s[0])
+    inverse = where(kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)).astype(a.aval.dtype)
+    x = lax.linalg._product(lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b))
+    return x, reductions.sum(kept), s
+
+
+def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None):
+    """The pseudoinverses of matrices.
+
+    Args:
+        a: matrices, in the last two axes.
+        rtol: singular values up to this part of the largest count as zero; by default ten times the rounding of the
+            dtype times the larger side.
+        hermitian: the matrices are Hermitian, which is quicker.
+        rcond: the older name of `rtol`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0]]))
+        Array([[0.5],
+               [0. ]], dtype=float32)
+    """
+    x = inexact_operand("pinv", a)
+    lax.linalg._check_matrices("pinv", x.aval)
+    rtol = rcond if rtol is None else rtol
+    if not x.aval.size:
+        return lax.full((*x.aval.shape[:-2], x.aval.shape[-1], x.aval.shape[-2]), 0, x.aval.dtype)
+    if rtol is None:
+        rtol = 10.0 * max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(x.aval.dtype).eps)
+    return _pinv(x, rtol, bool(hermitian))
+
+
+def _pinv_of(x, rtol, hermitian: bool):
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
+    limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * s[..., :1]
+    inverse = where(s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype))
+    return lax.linalg._product(lax.linalg._adjoint(vh) * inverse[..., None, :].astype(u.aval.dtype),
+                               lax.linalg._adjoint(u))
+
+
+_pinv = custom_jvp(_pinv_of, nondiff_argnums=(1, 2))
+
+
+@_pinv.defjvp
+def _pinv_jvp(rtol, hermitian, primals, tangents):
+    """G. Golub, V. Pereyra, "The differentiation of pseudo-inverses" (1973), eq. 4.12."""
+    (a,), (t,) = primals, tangents
+    mul, adjoint = lax.linalg._product, lax.linalg._adjoint
+    p = _pinv(a, rtol, hermitian)
+    back, p_h = adjoint(t), adjoint(p)
+    left = mul(mul(p, p_h), back)                       # P Pᴴ dAᴴ (I - A P)
+    right = mul(back, mul(p_h, p))                      # (I - P A) dAᴴ Pᴴ P
+    return p, left - mul(mul(left, a), p) + right - mul(p, mul(a, right)) - mul(mul(p, t), p)
+
+
+def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None):
+    """How many singular values of matrices are not negligible.
+
+    Args:
+        M: matrices, in the last two axes; of a vector, whether it is not zero.
+        rtol: singular values up to this part of the largest count as zero; by default the rounding of the dtype times
+            the larger side.
+        hermitian: the matrices are Hermitian, which is quicker.
+        tol: the limit itself instead of a part.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
+        Array(1, dtype=int32)
+    """
+    x = inexact_operand("matrix_rank", M)
+    if x.aval.ndim < 2:
+        return reductions.any(lax.ne(x, number(0, x.aval.dtype))).astype(np.dtype("int32"))
+    s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if tol is None:
+        part = max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps) if rtol is None else rtol
+        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * reductions.max(s, axis=-1, initial=0)
+    return reductions.sum(s > convert(as_operand("matrix_rank", tol), s.aval.dtype)[..., None], axis=-1)
+
+
+# -- tensors as matrices -------------------------------------------------------------------------------------------
+
+def tensorinv(a, ind: int = 2):
+    """The inverse of a tensor for `tensordot` over its first `ind` axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
+        (4, 2, 2)
+    """
+    x, ind = inexact_operand("tensorinv", a), as_int(ind)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
+    if prod(first) != prod(rest):
+        raise ValueError("tensorinv is only possible when the product of the first `ind` dimensions equals that of the "
+                         f"remaining dimensions. got arr.shape={x.aval.shape} with ind={ind}.")
+    return lax.reshape(inv(lax.reshape(x, (prod(first), prod(rest)))), (*rest, *first))
+
+
+def tensorsolve(a, b, axes=None):
+    """x with `tensordot(a, x, x.ndim) = b`.
+
+    Args:
+        a, b: arrays; the first axes of `a` have the shape of `b`.
+        axes: axes of `a` to move to its end first.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 4), jnp.ones((2, 2)))
+        Array([1., 1., 1., 1.], dtype=float32)
+    """
+    a, b = promote_dtypes_inexact("tensorsolve", a, b)
+    if axes is not None:
+        moved = [as_int(i) % a.aval.ndim for i in axes]
+        a = lax.transpose(a, (*[i for i in range(a.aval.ndim) if i not in moved], *moved))
+    rest = a.aval.shape[b.aval.ndim:]
+    if prod(a.aval.shape[:b.aval.ndim]) != prod(rest) or b.aval.size != prod(rest):
+        raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
+                         f"a.shape={a.aval.shape}, b.ndim={b.aval.ndim}.")
+    size = prod(rest)
+    return lax.reshape(solve(lax.reshape(a, (size, size)), lax.reshape(b, (size,))), rest)

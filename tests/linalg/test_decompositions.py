@@ -1,0 +1,134 @@
+"""Factorizations hold the identities that define them, with their derivatives; failures give NaN."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+
+SHAPES = [(3, 3), (4, 2), (2, 4), (2, 3, 3)]
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def make(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype.startswith("c") else 0)
+    return np.asarray(x).astype(dtype)
+
+
+def close(x, y, dtype="complex128"):
+    np.testing.assert_allclose(x, y, atol=3e-5 if dtype in ("float32", "complex64") else 1e-10)
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(np.asarray(x), -1, -2))
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with gradix.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_products_of_the_factors(wrap, shape, dtype):
+    x = make(shape, dtype)
+    u, s, vh = map(np.asarray, wrap(lambda v: lax.linalg.svd(v, full_matrices=False))(x))
+    close((u * s[..., None, :]) @ vh, x, dtype)
+    q, r = map(np.asarray, wrap(lax.linalg.qr)(x))
+    close(q @ r, x, dtype)
+    close(adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), q.shape), dtype)
+    q, r, order = map(np.asarray, wrap(lambda v: lax.linalg.qr(v, pivoting=True))(x))
+    close(q @ r, np.take_along_axis(x, order[..., None, :].astype(int), -1), dtype)
+    factors, _, order = map(np.asarray, wrap(lax.linalg.lu)(x))
+    k = min(shape[-2:])
+    lower = np.tril(factors[..., :k], -1) + np.eye(shape[-2], k)
+    close(lower @ np.triu(factors[..., :k, :]), np.take_along_axis(x, order[..., None].astype(int), -2), dtype)
+    if shape[-1] == shape[-2]:
+        h = x + adjoint(x)
+        v, w = map(np.asarray, wrap(lax.linalg.eigh)(h))
+        close(h @ v, v * w[..., None, :], dtype)
+        w, left, right = map(np.asarray, wrap(lax.linalg.eig)(x))
+        close(x @ right, right * w[..., None, :], dtype)
+        close(adjoint(left) @ x, w[..., :, None] * adjoint(left), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tangents_keep_the_identities(shape, dtype):
+    x, t = make(shape, dtype), make(shape, dtype, 1)
+    (u, s, vh), (du, ds, dvh) = gradix.jvp(lambda v: lax.linalg.svd(v, full_matrices=False), (x,), (t,))
+    s, ds = s[..., None, :], ds[..., None, :]
+    close((du * s) @ vh + (u * ds) @ vh + (u * s) @ dvh, t)
+    for turn in (adjoint(u) @ np.asarray(du), np.asarray(vh) @ adjoint(dvh)):
+        close(turn, -adjoint(turn))
+    for full in (False, True):
+        (q, r), (dq, dr) = gradix.jvp(lambda v, full=full: lax.linalg.qr(v, full_matrices=full), (x,), (t,))
+        close(dq @ r + q @ dr, t)
+        turn = adjoint(q) @ np.asarray(dq)
+        close(turn, -adjoint(turn))
+    if shape[-1] == shape[-2]:
+        (w, v), (dw, dv) = gradix.jvp(
+            lambda m: lax.linalg.eig(m, compute_left_eigenvectors=False, enable_eigvec_derivs=True), (x,), (t,))
+        close(t @ v + x @ dv, dv * w[..., None, :] + v * dw[..., None, :])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_failure_is_nan_for_that_matrix_alone(wrap):
+    good = np.eye(2)
+    out = np.asarray(wrap(lax.linalg.cholesky)(np.stack([good, -good])))
+    np.testing.assert_array_equal(out[0], good)
+    assert np.isnan(out[1][np.tril_indices(2)]).all() and out[1, 0, 1] == 0
+    bad = np.stack([good, np.full((2, 2), np.nan)])
+    for f in (lax.linalg.eigh, lax.linalg.svd, lax.linalg.eig):
+        for part in wrap(f)(bad):
+            assert np.isfinite(part[0]).all() and np.isnan(part[1]).all()
+
+
+def test_solve_broadcasts_and_names_wrong_shapes():
+    a, b = make((2, 3, 3), "float64"), make((4, 1, 3, 2), "float64", 1)
+    close(jnp.linalg.solve(a, b), np.linalg.solve(a, b))
+    close(jnp.linalg.solve(a[0], b), np.linalg.solve(a[0], b))
+    close(gradix.vmap(lambda m: jnp.linalg.solve(m, b[0, 0]))(a), np.linalg.solve(a, b[0, 0]))
+    with pytest.raises(ValueError, match=r"\(2, 3, 3\), \(2, 3\)"):
+        jnp.linalg.solve(a, a[:, 0])
+    with pytest.raises(ValueError, match="two dimensional"):
+        jnp.linalg.solve(a[0, 0], a[0])
+
+
+@pytest.mark.parametrize("x", [np.eye(4), np.diag([1.0, 0, 2, 3]), np.diag([0.0, 0, 2, 3]), make((4, 4), "float64")])
+def test_gradient_of_det_is_the_cofactors(x):
+    want = [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)] for i in range(4)]
+    close(gradix.grad(jnp.linalg.det)(x), want)
+    close(gradix.jit(gradix.vmap(gradix.grad(jnp.linalg.det)))(x[None])[0], want)
+
+
+@pytest.mark.parametrize("f, shape", [
+    (lambda x: jnp.linalg.inv(x).sum(), (3, 3)), (lambda x: jnp.linalg.pinv(x).sum(), (4, 2)),
+    (lambda x: jnp.linalg.slogdet(x)[1], (4, 4)), (lambda x: jnp.linalg.slogdet(x, method="qr")[1], (4, 4)),
+    (lambda x: jnp.linalg.lstsq(x, np.arange(4.0))[0].sum(), (4, 2)), (lambda x: jnp.linalg.norm(x, 2), (3, 2)),
+    (lambda x: jnp.linalg.norm(x, "nuc"), (3, 2)), (lambda x: jnp.linalg.cond(x, 1), (3, 3)),
+    (lambda x: jnp.linalg.matrix_power(x, -2).sum(), (3, 3)), (lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(), (3, 3)),
+    (lambda x: abs(jnp.linalg.eigvals(x)).sum(), (3, 3)), (lambda x: jnp.linalg.cholesky(x @ x.T, upper=True).sum(), (3, 3))])
+def test_gradients_are_limits_of_differences(f, shape):
+    x, t, eps = jnp.asarray(make(shape, "float64")), make(shape, "float64", 1), 1e-6
+    want = (f(x + eps * t) - f(x - eps * t)) / (2 * eps)
+    np.testing.assert_allclose((gradix.grad(f)(x) * t).sum(), want, rtol=1e-6)
+    np.testing.assert_allclose((gradix.jit(gradix.grad(f))(x) * t).sum(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", [
+    lambda l, x: l.slogdet(x), lambda l, x: l.inv(x), lambda l, x: l.pinv(x[:, :2]), lambda l, x: l.matrix_rank(x),
+    lambda l, x: l.cond(x), lambda l, x: l.cond(x, "fro"), lambda l, x: l.norm(x[0], -2),
+    lambda l, x: l.norm(x, "nuc", axis=(0, 2)), lambda l, x: l.matrix_power(x, -3), lambda l, x: l.svdvals(x),
+    lambda l, x: l.lstsq(x[0], x[1])[0], lambda l, x: l.tensorinv(x[0].reshape(2, 2, 4)),
+    lambda l, x: l.tensorsolve(x[0].reshape(2, 2, 4), x[1, 0].reshape(2, 2)), lambda l, x: l.det(x),
+    lambda l, x: l.qr(x, mode="r"), lambda l, x: l.eigvalsh(x + adjoint(x))])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_as_numpy(call, dtype):
+    x = make((2, 4, 4), dtype)
+    got, want = call(jnp.linalg, x), call(np.linalg, x)
+    for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
+        close(g, w)
