@@ -142,8 +142,8 @@ def triangle(x, lower: bool = True, offset: int = 0):
     """`x` with zeros outside its triangle, whose diagonal `offset` moves up."""
     row, column = _places(x.aval.shape)
     edge = row + scalar_like(row, offset) if offset else row
-    return choose(ge(edge, column) if lower else ge(column, edge), broadcast_in_dim(scalar_like(x, 0), x.aval.shape, ()),
-                  x)
+    inside = ge(edge, column) if lower else ge(column, edge)
+    return choose(inside, broadcast_in_dim(scalar_like(x, 0), x.aval.shape, ()), x)
 
 
 def diagonal_mask(x):

@@ -73,8 +73,8 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
             return [em.op("add", scalar, i, em.constant(1, scalar)),
                     em.select(first, em.broadcast_in_dim(at_j, out, range(lead)), moved)]
 
-        _, perm = em.while_loop([zero, start], lambda i, p: [em.compare(i, em.constant(pivots.shape[-1], scalar), "LT")],
-                                step)
+        count = em.constant(pivots.shape[-1], scalar)
+        _, perm = em.while_loop([zero, start], lambda i, p: [em.compare(i, count, "LT")], step)
         return perm
 
 
@@ -118,7 +118,7 @@ class LU(Factorization):
 
 
 def _lu_tangent(factors, perm, t):
-    """F. de Hoog, R. Anderssen, M. Lukas, "Differentiation of matrix functionals using triangular factorization" (2011).
+    """F. de Hoog, R. Anderssen, M. Lukas, "Differentiation of matrix functionals using triangular factors", 2011.
 
     With L and U made square by identities, `L⁻¹ P dA U⁻¹` has `L⁻¹ dL` below the diagonal and `dU U⁻¹` above.
     """

@@ -42,7 +42,7 @@ def _emit_part(em, x, out):
 
 
 class HouseholderProduct(Factorization):
-    """The first columns of the product of the reflections `I - tau v vᴴ` with v the columns of `a` below the diagonal."""
+    """The first columns of the product of reflections `I - tau v vᴴ`, v the columns of `a` below the diagonal."""
 
     def abstract(self, a, taus):
         *lead, m, n = check_matrices(self.name, a)

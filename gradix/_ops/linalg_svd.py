@@ -93,8 +93,9 @@ class Svd(Factorization):
         k = min(m, n)
         mode = ("A" if full_matrices else "S") if compute_uv else "N"
         sides = outs[1:] if compute_uv else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
-        _, s, u, vh, info = lapack(em, routine(x.dtype, "gesdd"), [x], [x.aval, outs[0], *sides, info_aval(tuple(lead))],
-                                   (True, True, False, True, True, False), {"mode": letter(mode)}, {0: 0})
+        results = [x.aval, outs[0], *sides, info_aval(tuple(lead))]
+        _, s, u, vh, info = lapack(em, routine(x.dtype, "gesdd"), [x], results, (True, True, False, True, True, False),
+                                   {"mode": letter(mode)}, {0: 0})
         return nan_unless(em, info, [s, u, vh] if compute_uv else [s])
 
     def show(self, params):

@@ -41,6 +41,7 @@ from gradix._ops.dynamic_slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_index_in_dim,
     dynamic_update_slice, dynamic_update_slice_in_dim, dynamic_update_slice_p,
 )
+from gradix._ops.fft import fft, fft_p, FftType
 from gradix._ops.gather import gather, gather_p, index_take
 from gradix._ops.identity import name_p, stop_gradient_p
 from gradix._ops.iota import (

@@ -129,5 +129,5 @@ from gradix.numpy.vectorization import (
 )
 from gradix._core.operators import Array as ndarray
 from gradix.numpy.scalar_types import bool_ as bool
-from gradix.numpy import linalg
+from gradix.numpy import fft, linalg
 import gradix.numpy.methods

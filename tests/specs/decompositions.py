@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 import gradix
+from gradix import lax
 from gradix.lax import linalg
 from tests.specs.spec import C64, F32, Operand, Sample, Spec
 
@@ -48,6 +49,24 @@ def _systems():
 
 
 
+def _transforms():
+    for shape, kind, lengths in (((5,), "FFT", (5,)), ((2, 4), "IFFT", (4,)), ((3, 4), "FFT", (3, 4)), ((5,), "RFFT", (5,)),
+                                 ((2, 4), "RFFT", (2, 4)), ((3,), "IRFFT", (5,)), ((2, 3), "IRFFT", (2, 4)),
+                                 ((2, 3, 2), "IRFFT", (3, 3)), ((1,), "RFFT", (1,)), ((0, 3), "FFT", (3,))):
+        yield Sample((matrices(*shape),), {"kind": kind, "lengths": lengths})
+
+
+def _fft(x, kind, lengths):
+    return lax.fft(x.real if kind == "RFFT" else x, kind, lengths)
+
+
+def _fft_reference(x, kind, lengths):
+    if not x.size:
+        return x
+    transform = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}[kind]
+    return transform(x.real if kind == "RFFT" else x, lengths, range(-len(lengths), 0))
+
+
 SPECS = [
     Spec("cholesky", linalg.cholesky, tuple(Sample((positive(*s),)) for s in ((3, 3), (1, 1), (2, 4, 4))),
          lambda x: np.linalg.cholesky((x + np.conj(np.swapaxes(x, -1, -2))) / 2), (F32, C64), errors=(
@@ -85,4 +104,8 @@ SPECS = [
              (lambda: linalg.eig(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),
              (lambda: gradix.jvp(linalg.eig, [np.ones((2, 2), "f4")], [np.ones((2, 2), "f4")]), NotImplementedError,
               "enable_eigvec_derivs"))),
+    Spec("fft", _fft, tuple(_transforms()), _fft_reference, (C64,), rtol=1e-5, errors=(
+        (lambda: lax.fft(np.ones(3, "f4"), "FFT", (3,)), ValueError, "complex.*float32"),
+        (lambda: lax.fft(np.ones(3, "c8"), "FFT", (4,)), ValueError, r"\(4,\).*\(3,\)"),
+        (lambda: lax.fft(np.ones(3, "c8"), "DCT", (3,)), ValueError, "DCT"))),
 ]

@@ -1,0 +1,134 @@
+"""The discrete Fourier transform over the last axes."""
+from __future__ import annotations
+
+import enum
+import math
+from operator import index
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import mul
+from gradix._ops.basis import broadcast_to, to_front
+from gradix._ops.convert import convert_element_type
+from gradix._ops.dimensions import i64_array
+from gradix._ops.families import Structural
+from gradix._ops.iota import broadcasted_iota
+from gradix._ops.linear import conj, real
+from gradix._ops.operands import as_operand, scalar_like
+from gradix._ops.select import choose
+from gradix._ops.slicing import pad
+
+_ACCEPTED = frozenset([np.dtype("float32"), np.dtype("float64"), *dtypes.COMPLEX])
+
+
+class FftType(enum.IntEnum):
+    """The kinds of transform: complex, its inverse, real to half a spectrum, and its inverse."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+_HOST = {FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.fft.rfftn,
+         FftType.IRFFT: np.fft.irfftn}
+
+
+class Fft(Structural):
+    """A Fourier transform over as many last axes as there are lengths."""
+
+    def abstract(self, x, *, fft_type, fft_lengths):
+        n = len(fft_lengths)
+        if x.dtype not in _ACCEPTED or (fft_type == FftType.RFFT) == (x.dtype in dtypes.COMPLEX):
+            kind = "real" if fft_type == FftType.RFFT else "complex"
+            raise ValueError(f"{FftType(fft_type).name} input must be {kind} "
+                             f"of 32 or 64 bits a part, got {dtypes.dtype_name(x.dtype)}. Convert it with .astype.")
+        if n not in (1, 2, 3) or n > x.ndim:
+            raise ValueError(f"lax.fft transforms one to three last axes, got fft_lengths={fft_lengths} for shape "
+                             f"{x.shape}.")
+        given = x.shape[-n:]
+        if fft_type == FftType.IRFFT:
+            want = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0)
+            if given != want:
+                raise ValueError(f"IRFFT of fft_lengths={fft_lengths} needs last dimensions {want}, got shape "
+                                 f"{x.shape}.")
+            return make_aval((*x.shape[:-1], fft_lengths[-1]), dtypes.real_dtype(x.dtype))
+        if given != fft_lengths:
+            raise ValueError(f"{FftType(fft_type).name} fft_lengths={fft_lengths} must equal the last dimensions of "
+                             f"the operand, of shape {x.shape}.")
+        if fft_type == FftType.RFFT:
+            half = fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0
+            return make_aval((*x.shape[:-1], half), dtypes.to_complex_dtype(x.dtype))
+        return make_aval(x.shape, x.dtype)
+
+    def host(self, x, *, fft_type, fft_lengths):
+        out = self.abstract(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
+        if not x.size or not out.size:
+            return np.zeros(out.shape, out.dtype)
+        axes = tuple(range(-len(fft_lengths), 0))
+        return _HOST[fft_type](x, fft_lengths, axes).astype(out.dtype, copy=False)
+
+    def transpose(self, ct, x, *, fft_type, fft_lengths):
+        # The Fourier matrix is symmetric; half a spectrum stands for its conjugate half as well.
+        if fft_type == FftType.RFFT:
+            return [_from_half(ct, fft_lengths)]
+        if fft_type == FftType.IRFFT:
+            return [_to_half(ct, fft_lengths)]
+        return [bind(self, (ct,), {"fft_type": fft_type, "fft_lengths": fft_lengths})]
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, (to_front(size, args[0], axes[0]),), params), 0
+
+    def lower(self, em, out, x, *, fft_type, fft_lengths):
+        if not x.aval.size or not out.size:
+            return em.constant(0, out)
+        return em.op("fft", out, x, attrs=f"fft_type = #stablehlo<fft_type {FftType(fft_type).name}>, "
+                                          f"fft_length = {i64_array(fft_lengths)}")
+
+
+def _from_half(ct, lengths):
+    """The adjoint of a real transform: the missing half is zeros."""
+    missing = lengths[-1] - ct.aval.shape[-1]
+    whole = pad(ct, scalar_like(ct, 0), [*[(0, 0, 0)] * (ct.aval.ndim - 1), (0, missing, 0)])
+    return real(bind(fft_p, (whole,), {"fft_type": FftType.FFT, "fft_lengths": lengths}))
+
+
+def _to_half(ct, lengths):
+    """The adjoint of the inverse real transform: every frequency with a conjugate counts twice."""
+    half = conj(bind(fft_p, (ct,), {"fft_type": FftType.RFFT, "fft_lengths": lengths}))
+    shape, n = half.aval.shape, lengths[-1]
+    place = broadcasted_iota(np.dtype("int32"), shape, len(shape) - 1)
+    alone = place == 0 if n % 2 else (place == 0) | (place == n // 2)
+    once, twice = (scalar_like(ct, w / math.prod(lengths)) for w in (1.0, 2.0))
+    return mul(half, convert_element_type(choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)),
+                                          half.aval.dtype))
+
+
+fft_p = Fft("fft")
+
+
+def fft(x, fft_type, fft_lengths):
+    """The discrete Fourier transform over the last axes.
+
+    Args:
+        x: complex; real for RFFT.
+        fft_type: an `FftType` or its name.
+        fft_lengths: the lengths of one to three last axes of the real or whole side.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.fft(jnp.array([1.0, 0.0, 0.0]), lax.FftType.RFFT, (3,))
+        Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    if isinstance(fft_type, str):
+        if fft_type not in FftType.__members__:
+            raise ValueError(f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}.")
+        kind = FftType[fft_type]
+    else:
+        kind = FftType(fft_type)
+    lengths = (fft_lengths,) if isinstance(fft_lengths, int) else fft_lengths
+    return bind(fft_p, (as_operand("fft", x),), {"fft_type": kind, "fft_lengths": tuple([index(n) for n in lengths])})

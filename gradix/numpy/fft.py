@@ -1,0 +1,397 @@
+"""Fourier transforms, as `numpy.fft`."""
+from __future__ import annotations
+
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.promotion import as_operand, convert, inexact_operand
+from gradix.numpy.rearrangement import roll
+
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+           "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
+
+_Kind = lax.FftType
+_INVERSE = {_Kind.IFFT, _Kind.IRFFT}
+_SINGLE = frozenset([np.dtype("float32"), np.dtype("float64"), *COMPLEX])
+
+
+def _operand(name: str, a, kind):
+    x = inexact_operand(name, a)
+    if x.aval.dtype not in _SINGLE:
+        x = convert(x, np.dtype("float32"))
+    if kind == _Kind.RFFT:
+        if x.aval.dtype in COMPLEX:
+            raise ValueError(f"only real-valued inputs supported for rfft, got {x.aval.dtype} in {name}. Use fft, or "
+                             "give the real part.")
+        return x
+    return convert(x, dtypes.to_complex_dtype(x.aval.dtype))
+
+
+def _resized(x, axes, lengths):
+    """`x` cut, or lengthened with zeros, to `lengths` along `axes`."""
+    for axis, n in zip(axes, lengths):
+        have = x.aval.shape[axis]
+        if have > n:
+            x = lax.slice_in_dim(x, 0, n, axis=axis)
+    config = [(0, 0, 0)] * x.aval.ndim
+    for axis, n in zip(axes, lengths):
+        config[axis] = (0, n - x.aval.shape[axis], 0)
+    return lax.pad(x, np.zeros((), x.aval.dtype), config) if any(c[1] for c in config) else x
+
+
+def _transform(name: str, kind, a, s, axes, norm):
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    x = _operand(name, a, kind)
+    ndim = x.aval.ndim
+    if axes is None:
+        axes = range(ndim) if s is None else range(ndim - len(s), ndim)
+    axes = tuple([axis_of(axis, ndim) for axis in axes])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"numpy.fft.{name} does not support repeated axes. Got axes {list(axes)}.")
+    if s is not None and len(s) != len(axes):
+        raise ValueError(f"Shape requires {len(axes)} dimensions, one per axis, got s={s}.")
+    if not axes:
+        return x
+    lengths = _lengths(name, kind, x.aval.shape, s, axes)
+    given = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == _Kind.IRFFT else lengths
+    x = _resized(x, axes, given)
+    return _scaled(_along(kind, x, axes, lengths), kind, lengths, norm)
+
+
+def _lengths(name: str, kind, shape, s, axes) -> tuple:
+    if s is None:
+        lengths = [shape[i] for i in axes]
+        if kind == _Kind.IRFFT:
+            lengths[-1] = 2 * (lengths[-1] - 1)
+    else:
+        lengths = [shape[i] if n is None else as_int(n) for n, i in zip(s, axes)]
+    if any(n < 1 for n in lengths):
+        raise ValueError(f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}.")
+    return tuple(lengths)
+
+
+def _along(kind, x, axes, lengths):
+    """The transform along any axes: XLA takes the last three at most, so others go one after the other."""
+    if len(axes) > 3:
+        if kind == _Kind.RFFT:
+            return _along(_Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3])
+        first = _Kind.FFT if kind == _Kind.FFT else _Kind.IFFT
+        return _along(kind, _along(first, x, axes[:-3], lengths[:-3]), axes[-3:], lengths[-3:])
+    rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
+    order = (*rest, *axes)
+    if order == tuple(range(x.aval.ndim)):
+        return lax.fft(x, kind, lengths)
+    back = [0] * len(order)
+    for i, p in enumerate(order):
+        back[p] = i
+    return lax.transpose(lax.fft(lax.transpose(x, order), kind, lengths), tuple(back))
+
+
+def _scaled(y, kind, lengths, norm):
+    if norm in (None, "backward"):
+        return y
+    size = float(np.prod(np.array(lengths, float)))
+    factor = size ** 0.5 if norm == "ortho" else size
+    return y * (factor if kind in _INVERSE else 1 / factor)
+
+
+def _one(name: str, kind, a, n, axis, norm):
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(f"numpy.fft.{name} does not support multiple axes. Use numpy.fft.{name}n. Got axis={axis}.")
+    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+def _two(name: str, kind, a, s, axes, norm):
+    if len(axes) != 2:
+        raise ValueError(f"numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
+    return _transform(name, kind, a, s, axes, norm)
+
+
+def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The Fourier transform along one axis.
+
+    Args:
+        a: an array.
+        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        axis: the axis.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.fft(jnp.array([1.0, 0.0]))
+        Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _one("fft", _Kind.FFT, a, n, axis, norm)
+
+
+def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The inverse Fourier transform along one axis.
+
+    Args:
+        a: an array.
+        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        axis: the axis.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.ifft(jnp.array([2.0, 2.0]))
+        Array([2.+0.j, 0.+0.j], dtype=complex64)
+    """
+    return _one("ifft", _Kind.IFFT, a, n, axis, norm)
+
+
+def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The Fourier transform of real values along one axis: the frequencies that are not negative.
+
+    Args:
+        a: an array.
+        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        axis: the axis.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
+        Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _one("rfft", _Kind.RFFT, a, n, axis, norm)
+
+
+def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The real values along one axis whose `rfft` is `a`.
+
+    Args:
+        a: an array.
+        n: the length of the result; by default 2 (m - 1) for m values.
+        axis: the axis.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
+        Array([1., 0.], dtype=float32)
+    """
+    return _one("irfft", _Kind.IRFFT, a, n, axis, norm)
+
+
+def fft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+    """The Fourier transform along two axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.fft2(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _two("fft2", _Kind.FFT, a, s, axes, norm)
+
+
+def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+    """The inverse Fourier transform along two axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.ifft2(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _two("ifft2", _Kind.IFFT, a, s, axes, norm)
+
+
+def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+    """The Fourier transform of real values along two axes: the frequencies that are not negative.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.rfft2(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _two("rfft2", _Kind.RFFT, a, s, axes, norm)
+
+
+def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+    """The real values along two axes whose `rfft` is `a`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.irfft2(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _two("irfft2", _Kind.IRFFT, a, s, axes, norm)
+
+
+def fftn(a, s=None, axes=None, norm: str | None = None):
+    """The Fourier transform along several axes.
+
+    Args:
+        a: an array.
+        s: the length along each axis.
+        axes: the axes, by default as many last ones as `s` has lengths, or all.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.fftn(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _transform("fftn", _Kind.FFT, a, s, axes, norm)
+
+
+def ifftn(a, s=None, axes=None, norm: str | None = None):
+    """The inverse Fourier transform along several axes.
+
+    Args:
+        a: an array.
+        s: the length along each axis.
+        axes: the axes, by default as many last ones as `s` has lengths, or all.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.ifftn(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _transform("ifftn", _Kind.IFFT, a, s, axes, norm)
+
+
+def rfftn(a, s=None, axes=None, norm: str | None = None):
+    """The Fourier transform of real values along several axes: the frequencies that are not negative.
+
+    Args:
+        a: an array.
+        s: the length along each axis.
+        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is the halved one.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.rfftn(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _transform("rfftn", _Kind.RFFT, a, s, axes, norm)
+
+
+def irfftn(a, s=None, axes=None, norm: str | None = None):
+    """The real values along several axes whose `rfft` is `a`.
+
+    Args:
+        a: an array.
+        s: the length along each axis.
+        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is the halved one.
+        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.irfftn(jnp.ones((2, 2))).shape
+        (2, 2)
+    """
+    return _transform("irfftn", _Kind.IRFFT, a, s, axes, norm)
+
+
+_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _swapped(norm):
+    if norm not in _SWAPPED:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    return _SWAPPED[norm]
+
+
+def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The real Fourier transform of values with Hermitian symmetry, of which `a` is half.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
+        Array([2., 0.], dtype=float32)
+    """
+    x = inexact_operand("hfft", a)
+    return _one("hfft", _Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm))
+
+
+def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The half of the values with Hermitian symmetry whose Fourier transform is the real `a`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.ihfft(jnp.array([2.0, 0.0])).real
+        Array([1., 1.], dtype=float32)
+    """
+    return lax.conj(_one("ihfft", _Kind.RFFT, a, n, axis, _swapped(norm)))
+
+
+def _frequencies(name: str, count, n, d, dtype):
+    if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
+        raise ValueError(f"The n and d arguments of numpy.fft.{name} only take numbers, got n={n}, d={d}.")
+    d = inexact_operand(name, d)
+    dtype = dtypes.canonicalize_dtype(np.dtype(float) if dtype is None else np.dtype(dtype))
+    places = lax.iota(np.dtype("int32"), count)
+    if name == "fftfreq":
+        places = lax.select(lax.ge(places, lax.full_like(places, (n + 1) // 2)), places - n, places)
+    return convert(places, dtype) / (convert(d, dtype) * n)
+
+
+def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
+    """The frequencies of the results of `fft` on n values.
+
+    Args:
+        n: how many values.
+        d: the distance between them.
+        dtype: of the result, by default the default float.
+        device: has no effect.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.fftfreq(4)
+        Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    return _frequencies("fftfreq", as_int(n), as_int(n), d, dtype)
+
+
+def rfftfreq(n: int, d=1.0, *, dtype=None, device=None):
+    """The frequencies of the results of `rfft` on n values.
+
+    Args:
+        n: how many values.
+        d: the distance between them.
+        dtype: of the result, by default the default float.
+        device: has no effect.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.rfftfreq(4)
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    return _frequencies("rfftfreq", as_int(n) // 2 + 1, as_int(n), d, dtype)
+
+
+def _shifted(x, axes, by):
+    axes = axes_of(axes, x.aval.ndim)
+    return roll(x, [by(x.aval.shape[i]) for i in axes], axes)
+
+
+def fftshift(x, axes=None):
+    """`x` with the zero frequency moved to the middle of the axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.fftshift(jnp.arange(5))
+        Array([3, 4, 0, 1, 2], dtype=int32)
+    """
+    return _shifted(as_operand("fftshift", x), axes, lambda n: n // 2)
+
+
+def ifftshift(x, axes=None):
+    """What `fftshift` moved, moved back.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.fft.ifftshift(jnp.arange(5))
+        Array([2, 3, 4, 0, 1], dtype=int32)
+    """
+    return _shifted(as_operand("ifftshift", x), axes, lambda n: -(n // 2))
