@@ -20,8 +20,10 @@ ALLOWED = {
     "_ops": _CORE,
     "_runtime": _CORE | {"_stablehlo"},
     "_transforms": _CORE | {"_ops.basis"},
-    # A branch chosen per example is a selection: cond's batch rule needs the three besides basis.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.identity", "_ops.select", "_transforms"},
+    # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
+    # known only when it runs: what those two need besides basis.
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.dynamic_slicing", "_ops.identity", "_ops.linear",
+                         "_ops.select", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},

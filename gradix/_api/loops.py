@@ -143,8 +143,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
         init_val: the first carry, any pytree.
 
     Returns:
-        The first carry for which `cond_fun` is false. Forward mode differentiates it; reverse mode needs `scan`, or
-        `fori_loop` with known bounds.
+        The first carry for which `cond_fun` is false. Both modes differentiate it; reverse mode keeps checkpoints of
+        the carry, not more of them for more turns, and runs turns between them again.
 
     Raises:
         TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another type of carry.

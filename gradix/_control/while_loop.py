@@ -3,7 +3,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, retyped, split, work
+from gradix._control.programs import (
+    carried,
+    dependent,
+    evaluated,
+    is_any_ordered,
+    may_run,
+    rearranged,
+    retyped,
+    split,
+    work,
+)
+from gradix._control.while_adjoint import WhileBack, WhileCurved, WhileLinear, WhileSave
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
 from gradix._core.primitive import Primitive
@@ -28,6 +39,10 @@ class While(Primitive):
     multiple_results = True
     effectful = True
     named = True
+    save: Primitive            # the primitives reverse mode is made of
+    linear: Primitive
+    back: Primitive
+    curved: Primitive
 
     def abstract(self, *avals, body_jaxpr, **_):
         return body_jaxpr.out_avals
@@ -77,18 +92,35 @@ class While(Primitive):
     # -- transformations -------------------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, **params):
-        outs, places, carry = self._forward(primals, tangents, params)
-        return [outs[places[i]] for i in range(len(carry))], [
-            outs[places[i] + 1] if nz else None for i, nz in enumerate(carry)]
+        operands, params, places, carry = self.tangent_loop(primals, tangents, params)
+        outs = bind(self, operands, params)
+        return [outs[p] for p in places], [outs[p + 1] if nz else None for p, nz in zip(places, carry)]
 
     def linearize(self, primals, tangents, **params):
-        """The loop, and beside it the loop of primals and tangents, which is recorded: it cannot be transposed."""
-        outs = bind(self, primals, params)
-        both, places, carry = self._forward(primals, tangents, params)
-        return outs, [both[places[i] + 1] if nz else None for i, nz in enumerate(carry)]
+        outs, ts = self.linearized(self, primals, tangents, params)
+        return outs[:len(ts)], ts
 
-    def _forward(self, primals, tangents, params):
-        """The loop carrying each primal followed by its tangent; where each primal is, and which have one."""
+    def linearized(self, plain, primals, tangents, params) -> tuple[list, list]:
+        """The last carry, what the run backward starts from, and the last carry's tangents.
+
+        Where no tangent reaches the carry, what `plain`, this or `save`, gives.
+        """
+        nc, nb, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
+        nk = len(body.out_avals)
+        marks = [t is not None for t in tangents[nc:]]
+        marks[nb:] = carried(body, marks, nb, nk, smooth=True)
+        if not any(marks[nb:]):
+            return bind(plain, primals, params), [None] * nk
+        outs = bind(self.save, primals, params)
+        ts = [instantiate(t, p.aval) for t, p, m in zip(tangents[nc:], primals[nc:], marks) if m]
+        found = iter(bind(self.linear, [*primals, *outs[nk:], *ts], {**params, "nonzero": tuple(marks)}))
+        return outs, [next(found) if m else None for m in marks[nb:]]
+
+    def tangent_loop(self, primals, tangents, params):
+        """The loop carrying each primal followed by its tangent, as operands and parameters.
+
+        Then, where each primal is in its carry, and which have a tangent.
+        """
         nc, nb = params["cond_nconsts"], params["body_nconsts"]
         cc, bc, init = split(primals, nc, nb)
         _, tb, tk = split(tangents, nc, nb)
@@ -120,20 +152,18 @@ class While(Primitive):
                 ins.append(t_in[nb + i])
                 outs.append(t_out[i])
                 cond_ins.append(t.aval)
-        results = bind(self, [*cc, *bc, *[t for t in tb if t is not None], *state],
-                       {**params, "body_jaxpr": rearranged(both, ins, outs), "body_nconsts": nb + sum(nb_nz),
-                        "cond_jaxpr": rearranged(params["cond_jaxpr"], cond_ins)})
-        return results, places, carry
+        return [*cc, *bc, *[t for t in tb if t is not None], *state], {
+            **params, "body_jaxpr": rearranged(both, ins, outs), "body_nconsts": nb + sum(nb_nz),
+            "cond_jaxpr": rearranged(params["cond_jaxpr"], cond_ins)}, places, carry
 
-    def transpose(self, cts, *args, **_):
-        raise ValueError(
-            "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "
-            "start/stop values. "
-            "Try using lax.scan, or using fori_loop with static start/stop. "
-            "Where the number of turns depends on data but has a bound, scan over the bound and keep the carry with "
-            "`jnp.where(done, old, new)`; forward mode (gradix.jvp, gradix.jacfwd) works as it is.")
+    def batch(self, axis, args, axes, **params):
+        args, params, carry = self.mapped(axis, args, axes, params)
+        return bind(self, args, params), carry
 
-    def batch(self, axis, args, axes, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def mapped(self, axis, args, axes, params):
+        """The operands and parameters of the mapped loop, and where the axis is in its carry."""
+        cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
+        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
         size, nc, nb = axis.size, cond_nconsts, body_nconsts
         cc, bc, carry = split(axes, nc, nb)
         nested = bool(cond_jaxpr.out_avals[0].shape)
@@ -152,8 +182,7 @@ class While(Primitive):
         for i, a in enumerate(carry, nc + nb):
             if a is not None and axes[i] != a:
                 args[i] = to_axis(size, args[i], axes[i], a)
-        outs = bind(self, args, {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc})
-        return outs, carry
+        return args, {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc}, carry
 
     def dce(self, used, eqn):
         """The loop without carries that neither results, nor the condition, nor used carries need."""
@@ -216,6 +245,10 @@ def _spread(em, pred, shape):
 
 
 while_p = While("while")
+while_save_p = while_p.save = WhileSave("while_save", while_p)
+while_linear_p = while_p.linear = WhileLinear("while_linear", while_p)
+while_back_p = while_p.back = WhileBack("while_back", while_p)
+while_curved_p = while_p.curved = WhileCurved("while_curved", while_p)
 
 
 def bind_while(cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init) -> list:

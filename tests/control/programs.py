@@ -143,7 +143,6 @@ PROGRAMS = {
     cond_in_scan: (A, X), scan_in_cond: (A, A, B), while_in_scan: (A, X), mapped: (A, X), mapped_in_batches: (A, X),
     associative: (A, X), associative_reversed: (A, X),
 }
-FORWARD_ONLY = {while_counter, while_data, while_in_scan}
 
 
 def python_namespace(lax, tree_map, tree_leaves):

@@ -288,7 +288,6 @@ grad argnums type | jax.grad(lambda v: v, argnums="a")(1.0) | TypeError | argnum
 grad without arguments | jax.grad(lambda: 1.0)() | TypeError ValueError | argument
 grad not callable | jax.grad(1.0) | TypeError | callable|function
 grad aux | jax.grad(lambda v: v.sum(), has_aux=True)(x) | TypeError | has_aux|pair|tuple
-grad of while | jax.grad(lambda v: lax.while_loop(lambda c: c < 3, lambda c: c * 2, v))(1.0) | ValueError | while_loop(.|\\n)*|scan|reverse
 holomorphic real | jax.grad(lambda v: v, holomorphic=True)(1.0) | TypeError | complex|holomorphic
 jvp shapes | jax.jvp(jnp.sin, (x,), (y,)) | ValueError TypeError | \\(3,\\).*\\(4,\\)|shape
 jvp dtypes | jax.jvp(jnp.sin, (x,), (n,)) | TypeError | float32.*int32|int32|float0

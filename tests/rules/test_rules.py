@@ -253,8 +253,9 @@ def test_wrong_use_raises(spec):
 
 # Primitives tested elsewhere, with the reason.
 ELSEWHERE = {
-    "holds a program; tests/control": {"jit", "cond", "while", "scan", "custom_jvp_call", "custom_vjp_call", "custom_lin",
-                                       "remat2", "custom_linear_solve", "reduce", "scatter_apply"},
+    "holds a program; tests/control": {
+        "jit", "cond", "while", "while_save", "while_linear", "while_back", "while_curved", "scan", "custom_jvp_call",
+        "custom_vjp_call", "custom_lin", "remat2", "custom_linear_solve", "reduce", "scatter_apply"},
     "calls Python; tests/control": {"pure_callback", "io_callback", "debug_callback"},
     "needs a named axis; tests/control": {
         "psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index"},
