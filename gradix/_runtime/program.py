@@ -10,7 +10,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
-from gradix._runtime import xla
+from gradix._runtime import policy, xla
 from gradix._stablehlo.module import LoweredModule, lower_jaxpr
 
 _trace_expand: list[Callable] = []
@@ -58,7 +58,7 @@ class Program:
                  compiler_options: dict | None = None, lowered: LoweredModule | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
-        options = xla.options(compiler_options=compiler_options)
+        options = xla.options(compiler_options=compiler_options, fusion_emitters=policy.wants_fusion_emitters(lowered))
         self.executable = xla.compile(lowered.text, lowered.in_avals, lowered.out_avals, lowered.host_callbacks,
                                       options)
         self.run = self.executable.run

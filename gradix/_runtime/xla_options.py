@@ -20,6 +20,7 @@ class Options(NamedTuple):
     - small_dots: keep float32 products out of the library calls that prevent it; only for programs whose products
       are all at most about 32 on a side.
     - quick: compile several times faster, run several times slower.
+    - fusion_emitters: XLA:CPU's newer code generator for fused loops; compiles small programs in twice the time.
     - overrides: XLA debug options by name, as `((name, value), ...)`.
     """
 
@@ -27,15 +28,16 @@ class Options(NamedTuple):
     small_dots: bool = False
     quick: bool = False
     overrides: tuple[tuple[str, Any], ...] = ()
+    fusion_emitters: bool = False
 
 
 DEFAULT = Options()
 
 
-def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool = False,
+def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool = False, fusion_emitters: bool = False,
             compiler_options: dict | None = None) -> Options:
     """Options by keyword; `compiler_options` are XLA's own, which win over ours."""
-    return Options(small_loops, small_dots, quick, tuple(sorted((compiler_options or {}).items())))
+    return Options(small_loops, small_dots, quick, tuple(sorted((compiler_options or {}).items())), fusion_emitters)
 
 
 def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.CompileOptions:
@@ -56,7 +58,8 @@ def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.Compi
 def _flags(opts: Options, platform: str) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     if platform == "cpu":
-        flags["xla_cpu_use_fusion_emitters"] = False       # halves the compile time of small programs
+        if not opts.fusion_emitters:
+            flags["xla_cpu_use_fusion_emitters"] = False   # halves the compile time of small programs
         if opts.small_dots:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
     if opts.quick:
