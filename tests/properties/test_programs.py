@@ -13,6 +13,7 @@ import gradix.numpy as jnp
 from .programs import OPS, Program, programs
 from .transforms import DERIVATIVES, WRAPPERS, stacked
 
+QUICK = settings(max_examples=400, derandomize=True)
 SLOW = settings(max_examples=2000, suppress_health_check=list(HealthCheck), derandomize=False)
 
 
@@ -77,11 +78,13 @@ def test_the_vocabulary_is_wide():
     assert len(OPS) >= 40 and len(WRAPPERS) + len(DERIVATIVES) >= 12
 
 
+@QUICK
 @given(programs(), wrappings())
 def test_transformations(program, names):
     check_stack(program, names)
 
 
+@QUICK
 @given(programs())
 def test_derivatives(program):
     check_derivatives(program)
