@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of
+from gradix._api.nondiff import Mixed, check_nondiff
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -89,7 +90,7 @@ def _kind(x) -> str:
 
 
 def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes=()) -> Callable:
+                   allow_int: bool = False, reduce_axes=(), nondiff: str = "error") -> Callable:
     """A function that returns both `fun(*args)` and its gradient.
 
     Args:
@@ -98,6 +99,8 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
         has_aux: `fun` returns `(value, aux)`; the result is then `((value, aux), gradient)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and output are complex.
         allow_int: integer arguments get gradients of dtype float0.
+        nondiff: "skip" lets arguments hold leaves that are no floats (ints, strings, functions): they are passed on
+            as they are, and the gradient has None in their places.
 
     Raises:
         TypeError: the output is no scalar, or an argument has no derivative; the message names it.
@@ -109,6 +112,9 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
     """
     check_callable("value_and_grad", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+
+    if check_nondiff(nondiff):
+        return _skipping(fun, numbers, single, has_aux, holomorphic)
 
     @_transformed(fun, "grad")
     def value_and_grad_f(*args, **kwargs):
@@ -129,8 +135,21 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
     return value_and_grad_f
 
 
+def _skipping(fun, numbers, single: bool, has_aux: bool, holomorphic: bool) -> Callable:
+    """`value_and_grad` in the float leaves of the arguments."""
+    @_transformed(fun, "grad")
+    def value_and_grad_f(*args, **kwargs):
+        mixed = Mixed(args, numbers)
+        both = value_and_grad(functools.wraps(fun)(mixed.function(fun)), numbers, has_aux, holomorphic)
+        value, gradients = both(*mixed.args, **kwargs)
+        parts = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
+        return value, parts[0] if single else parts
+
+    return value_and_grad_f
+
+
 def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes=()) -> Callable:
+         allow_int: bool = False, reduce_axes=(), nondiff: str = "error") -> Callable:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     Returns:
@@ -142,7 +161,7 @@ def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomor
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable("grad", fun)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, nondiff)
 
     @_transformed(fun, "grad")
     def grad_f(*args, **kwargs):

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._api.arguments import as_numbers, check_callable
 from gradix._api.autodiff import _differentiated, _transformed
+from gradix._api.chunks import batch_in_chunks, check_chunk_size
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -18,18 +19,20 @@ from gradix._ops.convert import convert
 from gradix._ops.iota import broadcasted_iota
 from gradix._ops.joining import split
 from gradix._ops.shape import reshape
-from gradix._transforms.batch import AxisData, batch
+from gradix._transforms.batch import AxisData
 from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 
 
-def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
+           chunk_size: int | None = None) -> Callable:
     """The Jacobian of `fun`, column by column in forward mode: best for tall Jacobians.
 
     Args:
         argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple inside each output leaf.
         has_aux: `fun` returns `(output, auxiliary data)`; the result is then `(jacobian, aux)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and outputs are complex.
+        chunk_size: compute so many columns (rows for `jacrev`) at a time, in the memory of so many.
 
     Returns:
         A function with the arguments of `fun`; for an output of shape `s` and an argument of shape `t`, an array of
@@ -46,6 +49,7 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     """
     check_callable("jacfwd", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    chunk = check_chunk_size("jacfwd", chunk_size)
 
     @_transformed(fun, "jacfwd")
     def jacfwd_f(*args, **kwargs):
@@ -57,12 +61,13 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         def push(*tangents):
             ys, ts = jvp(flat, leaves, tangents)
             n = flat.out_tree.num_leaves
-            kept["primals"] = ys[:n]
-            if has_aux:
+            if "primals" not in kept:            # later chunks are traced in a loop of their own
+                kept["primals"] = ys[:n]
+            if has_aux and "aux" not in kept:
                 kept["aux"] = flat.split_aux(ys)[1]
             return [instantiate(t, y.aval) if is_differentiable(y.aval) else None for y, t in zip(ys[:n], ts)]
 
-        columns = _mapped_over_basis(push, [x.aval for x in leaves], False)
+        columns = _mapped_over_basis(push, [x.aval for x in leaves], False, chunk)
         ys = kept["primals"]
         for y in ys:
             _check_forward_output(y.aval, holomorphic)
@@ -74,7 +79,7 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
 
 
 def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
+           allow_int: bool = False, chunk_size: int | None = None) -> Callable:
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians. Arguments as for `jacfwd`.
 
     Args:
@@ -87,6 +92,7 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     """
     check_callable("jacrev", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    chunk = check_chunk_size("jacrev", chunk_size)
 
     @_transformed(fun, "jacrev")
     def jacrev_f(*args, **kwargs):
@@ -104,7 +110,7 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         def pull(*cts):
             return [zeros(a) if c is None else c for c, a in zip(program.transpose([*cts, *extra]), active)]
 
-        rows = _mapped_over_basis(pull, [y.aval for y in ys], True)
+        rows = _mapped_over_basis(pull, [y.aval for y in ys], True, chunk)
         blocks = _reverse_blocks(rows, ys, leaves)
         jacobian = flat.out_tree.unflatten([_by_argument(b, trees, single) for b in blocks])
         return (jacobian, aux) if has_aux else jacobian
@@ -115,7 +121,8 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
 jacobian = jacrev
 
 
-def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
+            chunk_size: int | None = None) -> Callable:
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Example:
@@ -124,12 +131,13 @@ def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holo
         Array([[0., 1.],
                [1., 0.]], dtype=float32)
     """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size)
 
 
 # -- the standard basis ------------------------------------------------------------------------------------------------
 
-def _mapped_over_basis(function, avals, front: bool) -> list:
+def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
     """`function`, linear in values of the types `avals`, of all unit vectors at once; None where it gives None.
 
     The mapped axis is the first or the last of each result.
@@ -142,7 +150,7 @@ def _mapped_over_basis(function, avals, front: bool) -> list:
         present[:] = [o is not None for o in outs]
         return [o for o in outs if o is not None]
 
-    outs, axes = batch(given, AxisData(None, size), basis, [0] * len(basis))
+    outs, axes = batch_in_chunks(given, AxisData(None, size), basis, [0] * len(basis), chunk, peel=True)
     placed = iter([_placed(o, a, size, front) for o, a in zip(outs, axes)])
     return [next(placed) if p else None for p in present]
 

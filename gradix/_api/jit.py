@@ -226,7 +226,8 @@ class JitFunction:
         numbers, static = _positions(self._donate_argnums, len(args)), self._static_positions(len(args))
         parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
         parts += [(k in self._donate_argnames, kwargs[k]) for k in sorted(kwargs) if k not in self._static_argnames]
-        out, at = [], 0
+        out: list[int] = []
+        at = 0
         for donated, part in parts:
             n = len(flatten(part)[0])
             if donated:

@@ -56,7 +56,7 @@ class TraceLog:
     def __init__(self):
         self.traces = self.compiles = 0
         self.seconds = 0.0
-        self.reasons = collections.deque(maxlen=_REASONS)
+        self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
         self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
 
     def add(self, signature: Signature, name: str, limit: int | None) -> None:
@@ -89,7 +89,7 @@ class TraceLog:
 def _difference(known: list[Signature], new: Signature) -> str:
     """What tells a signature from the known one that differs in the fewest places, the latest of several."""
     ways = [_changes(old.parts, new.parts) for old in reversed(known)]
-    return "; ".join(min(ways, key=len)) or "traced before, but not kept"
+    return "; ".join(min(ways, key=lambda way: len(way))) or "traced before, but not kept"
 
 
 def _changes(old: dict, new: dict) -> list[str]:

@@ -4,26 +4,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of
+import numpy as np
+
+from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.autodiff import _transformed, arrays
+from gradix._api.chunks import batch_in_chunks, check_chunk_size
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
-from gradix._core.array import typeof
+from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
 from gradix._ops.basis import move_axis, to_axis
-from gradix._transforms.batch import AxisData, batch
+from gradix._transforms.batch import AxisData
 
 
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axis_size: int | None = None,
-         spmd_axis_name=None) -> Callable:
+         spmd_axis_name=None, chunk_size: int | None = None) -> Callable:
     """`fun` mapped over an axis of its arguments.
 
     Args:
         in_axes: which axis of each positional argument to map: an int (negative counts from the end), None for an
             argument all examples share, or a tree prefix of the tuple of arguments. Keywords map over axis 0.
+            A dict gives axes by the names of arguments, however they are passed; others map over axis 0. Leaves
+            that are no arrays (strings, functions) are passed on as they are.
         out_axes: where the mapped axis goes in each result, as a tree prefix of it; None for a result that does not
             depend on the example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
         axis_size: the number of examples, when no argument tells it.
+        chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
 
     Raises:
         ValueError: the mapped sizes differ, an axis is out of range, or nothing is mapped; the message says where.
@@ -41,6 +47,10 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
                         f"arguments passed to the function, but got {in_axes!r} of type {type(in_axes).__name__}.")
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
+    chunk = check_chunk_size("vmap", chunk_size)
+    if chunk is not None and axis_name is not None:
+        raise ValueError(f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
+                         "need all examples at once. Leave one of the two out.")
 
     @_transformed(fun, "vmap")
     def vmap_f(*args, **kwargs):
@@ -50,8 +60,11 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
                              f"for {len(args)} positional arguments of {name_of(fun)}.")
         leaves, tree = flatten((args, kwargs))
-        axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))
-        leaves = arrays("vmap", leaves, tree, "argument ", axes)
+        wanted_axes = _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
+        axes = flatten_axes("vmap in_axes", tree, wanted_axes)
+        axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
+        leaves = [x if a is None else y for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ",
+                                                                               axes))]
         axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
         size = _size(fun, leaves, axes, axis_size, args, kwargs)
         out: dict = {}
@@ -61,12 +74,35 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             outs, out["tree"] = flatten(fun(*given, **named))
             return arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output")
 
-        vals, got = batch(flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes)
+        vals, got = batch_in_chunks(flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes, chunk)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
         results = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
         return out["tree"].unflatten(results)
 
     return vmap_f
+
+
+def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
+    """Axes given by the names of arguments, as a prefix of `(args, kwargs)`."""
+    names = [n.partition("[")[0] for n in argument_names(fun, len(args))]
+    sig = signature(fun)
+    known = {*names, *kwargs, *(sig.parameters if sig is not None else ())}
+    unknown = [n for n in in_axes if n not in known]
+    if unknown:
+        raise TypeError(f"vmap in_axes={in_axes!r} names {', '.join(map(repr, unknown))}, but {name_of(fun)} has the "
+                        f"arguments {', '.join(sorted(known)) or 'none'}.")
+    return tuple([in_axes.get(n, 0) for n in names]), {k: in_axes.get(k, 0) for k in kwargs}
+
+
+def _is_no_array(x) -> bool:
+    """Whether a leaf is a Python object of another kind than arrays and numbers, passed on as it is."""
+    if isinstance(x, (Array, np.ndarray, np.generic, int, float, complex)):
+        return False
+    try:
+        as_array(x)
+    except TypeError:
+        return not hasattr(x, "__array__")
+    return False
 
 
 def _check_entries(name: str, axes) -> None:
