@@ -129,7 +129,7 @@ class _State(threading.local):
     stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
     depth: int = 0
     axes: dict = {}                 # named axis -> its trace
-    place = None                    # the user's place that what is staged now comes from; None: walk the stack
+    place: source.SourcePlace | None = None     # where what is staged now comes from; None: walk the stack
 
 
 state = _State()
