@@ -11,7 +11,10 @@ import gradix
 import gradix.numpy as jnp
 
 from .programs import OPS, Program, programs
-from .transforms import DERIVATIVES, WRAPPERS, stacked
+from .transforms import Transformations
+
+OURS = Transformations(gradix)
+WRAPPERS, DERIVATIVES, stacked = OURS.wrappers, OURS.derivatives, OURS.stacked
 
 QUICK = settings(max_examples=400, derandomize=True)
 SLOW = settings(max_examples=2000, suppress_health_check=list(HealthCheck), derandomize=False)
@@ -61,10 +64,11 @@ def check_derivatives(program: Program) -> None:
         y, t = gradix.jvp(program, xs, ts)
         if not (sensible(y) and sensible(t)):
             return
-        along = lambda eps: np.asarray(program(*[x + eps * t for x, t in zip(xs, ts)]))
-        eps = 1e-3
-        slope = (8 * (along(eps) - along(-eps)) - (along(2 * eps) - along(-2 * eps))) / (12 * eps)
-        assert_close(t, slope, rtol=2e-6)
+        if program.is_smooth:
+            along = lambda eps: np.asarray(program(*[x + eps * t for x, t in zip(xs, ts)]))
+            eps = 1e-3
+            slope = (8 * (along(eps) - along(-eps)) - (along(2 * eps) - along(-2 * eps))) / (12 * eps)
+            assert_close(t, slope, rtol=2e-6)
         ct = np.sin(np.arange(y.size) + 1.0).reshape(y.shape)
         value, pull = gradix.vjp(program, *xs)
         assert_close(value, y)
@@ -75,7 +79,7 @@ def check_derivatives(program: Program) -> None:
 
 
 def test_the_vocabulary_is_wide():
-    assert len(OPS) >= 40 and len(WRAPPERS) + len(DERIVATIVES) >= 12
+    assert len(OPS) >= 100 and len(WRAPPERS) + len(DERIVATIVES) >= 12
 
 
 @QUICK
@@ -109,7 +113,8 @@ def test_every_operation(name):
     """Each operation by itself, so that a failure of a random program is one of composition."""
     op = OPS[name]
     shapes = next(
-        s for s in ([(2, 3)], [(3,)], [(2, 3)] * 2, [(3,)] * 2, [(2, 3), (3,)]) if len(s) == op.arity and op.fits(*s)
+        s for s in ([(2, 3)], [(3,)], [(2, 2)], [(2, 3)] * 2, [(3,)] * 2, [(2, 3), (3,)])
+        if len(s) == op.arity and op.fits(*s)
     )
     program = Program(tuple(shapes), ((name, tuple(range(op.arity))),))
     check_derivatives(program)
