@@ -19,7 +19,7 @@ from gradix._core.trace import Tracer
 from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 from gradix._transforms.jvp import jvp as _jvp
-from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize
+from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize, trace_for
 
 _FLOAT0 = dtypes.float0
 
@@ -288,7 +288,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     leaves = arrays("jvp", leaves, tree, "primals")
     ts = [_tangent("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
     flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, out_ts = _jvp(flat, leaves, ts)
+    ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts))
     if has_aux:
         ys, aux = flat.split_aux(ys)
     out_ts = [_shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]

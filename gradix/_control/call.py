@@ -1,6 +1,7 @@
 """`jit_p`: a call of a program, compiled as one."""
 from __future__ import annotations
 
+from gradix._control.programs import dependent
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -27,6 +28,9 @@ class Call(Primitive):
     def names(self, params):
         effects = params["jaxpr"].effects
         return axis_names(effects) if effects else ()
+
+    def dependent(self, marks, params, smooth):
+        return dependent(params["jaxpr"], tuple(marks), smooth)
 
     def jvp(self, primals, tangents, *, jaxpr, **params):
         nonzero = tuple([t is not None for t in tangents])

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
+from gradix._control.programs import dependent
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Primitive
@@ -31,6 +32,9 @@ class RuledCall(Primitive):
 
     def names(self, params):
         return axis_names(params["call_jaxpr"].effects)
+
+    def dependent(self, marks, params, smooth):
+        return dependent(params["call_jaxpr"], tuple(marks), False)      # whatever the rule says of its derivative
 
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)

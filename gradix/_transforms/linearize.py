@@ -1,11 +1,11 @@
 """Reverse mode: record the linear part of a function while it runs, then transpose the record."""
 from __future__ import annotations
 
-from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level, state
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
-from gradix._transforms.dce import dce_closed, without_dead
+from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
@@ -126,10 +126,14 @@ class Tape(Trace):
         return TapeTracer(self, aval, self.count - 1)
 
     def process(self, prim, args, params):
-        if prim.call_primitive:
-            done = self._call(prim, args, params)
-            if done is not None:
-                return done
+        if prim.inline_when_linear:          # calls of user rules are recorded by what they do
+            return eval_closed(params["call_jaxpr"], *args)
+        if not prim.multiple_results:
+            return self._record(prim, args, params)
+        linear = self._linear(prim, args, params)
+        return self._record(prim, args, params) if linear is None else self._parted(prim, args, params, linear)
+
+    def _record(self, prim, args, params):
         args, inputs = list(args), []
         avals = [a.aval for a in args]
         for i, a in enumerate(args):
@@ -146,42 +150,30 @@ class Tape(Trace):
         self.eqns.append(TapeEqn(prim, args, params, inputs, first, (out,)))
         return TapeTracer(self, out, first)
 
-    def _call(self, prim, args, params):
-        """Calls of user rules are recorded by what they do; a call with results that are not linear is split."""
-        if prim.inline_when_linear:
-            return eval_closed(params["call_jaxpr"], *args)
-        closed = params["jaxpr"]
-        linear = tuple([type(a) is TapeTracer and a._trace is self for a in args])
-        known = _known_outputs(closed, linear)
-        if not any(known):
+    def _linear(self, prim, args, params):
+        """Which results of a call, branch or loop depend on tangents; None if all may."""
+        rule = getattr(prim, "dependent", None)
+        if rule is None:
             return None
-        outs: list = [None] * len(known)
-        for wanted in (known, [not k for k in known]):
-            part, used = dce_closed(closed, tuple(wanted))
-            results = iter(bind(prim, [a for a, u in zip(args, used) if u], {**params, "jaxpr": part})
-                           if any(wanted) else ())
-            for i, w in enumerate(wanted):
-                if w:
-                    outs[i] = next(results)
-        return outs
+        linear = rule(tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False)
+        return None if all(linear) else linear
+
+    def _parted(self, prim, args, params, linear):
+        """What jvp made of a program has primals among its results: they are computed apart from the record."""
+        places = {Var(a.aval): a for a in args}
+        eqn = JaxprEqn(prim, list(places), [Var(a) for a in prim.abstract(*[a.aval for a in args], **params)], params)
+        outs: dict = {}
+        for wanted, run in (([not is_lin for is_lin in linear], bind), (linear, self._record)):
+            if any(wanted):
+                part = prim.dce(wanted, eqn)
+                found = run(prim, [places[v] for v in part.invars], part.params)
+                outs.update([(v, o) for v, o in zip(part.outvars, found) if v not in outs])
+        return [outs[v] for v in eqn.outvars]
 
     def program(self, outs, out_avals) -> LinearProgram:
         """What was recorded, giving `outs`; a value that is not on the tape is no linear result, hence zero."""
         indices = [o.index if type(o) is TapeTracer and o._trace is self else None for o in outs]
         return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
-
-
-def _known_outputs(closed: ClosedJaxpr, linear: tuple) -> list[bool]:
-    """Which results of a program depend on none of the inputs marked `linear`."""
-    key = ("known", linear)
-    found = closed.memo.get(key)
-    if found is None:
-        tainted = {v for v, is_lin in zip(closed.jaxpr.invars, linear) if is_lin}
-        for e in closed.jaxpr.eqns:
-            if any(v in tainted for v in e.invars if type(v) is not Literal):
-                tainted.update(e.outvars)
-        found = closed.memo[key] = [type(v) is Literal or v not in tainted for v in closed.jaxpr.outvars]
-    return found
 
 
 def linearize(function, primals, active) -> tuple[list, LinearProgram]:
