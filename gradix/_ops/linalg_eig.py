@@ -12,8 +12,20 @@ from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, reciprocal, sub
 from gradix._ops.convert import convert_element_type
 from gradix._ops.linalg_base import (
-    Factorization, adjoint, along_columns, along_rows, check_matrices, diagonal, each, identity, info_aval,
-    lapack, letter, nan_unless, product, routine,
+    Factorization,
+    adjoint,
+    along_columns,
+    along_rows,
+    check_matrices,
+    diagonal,
+    each,
+    identity,
+    info_aval,
+    lapack,
+    letter,
+    nan_unless,
+    product,
+    routine,
 )
 from gradix._ops.linalg_solve import solve_matrices
 from gradix._ops.operands import as_operand

@@ -10,11 +10,25 @@ from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, reciprocal, sub
-from gradix._ops.linalg_base import (
-    Factorization, adjoint, along_columns, along_rows, check_matrices, diagonal, each, identity, info_aval,
-    lapack, letter, nan_unless, product, real_of, real_part, routine,
-)
 from gradix._ops.convert import convert_element_type
+from gradix._ops.linalg_base import (
+    Factorization,
+    adjoint,
+    along_columns,
+    along_rows,
+    check_matrices,
+    diagonal,
+    each,
+    identity,
+    info_aval,
+    lapack,
+    letter,
+    nan_unless,
+    product,
+    real_of,
+    real_part,
+    routine,
+)
 from gradix._ops.linalg_triangular import symmetrize
 from gradix._ops.operands import as_operand
 

@@ -13,7 +13,17 @@ from gradix._ops.basis import expand_axis
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.gather import gather
 from gradix._ops.linalg_base import (
-    INDEX, Factorization, check_matrices, each, identity, info_aval, lapack, nan_unless, product, routine, triangle,
+    INDEX,
+    Factorization,
+    check_matrices,
+    each,
+    identity,
+    info_aval,
+    lapack,
+    nan_unless,
+    product,
+    routine,
+    triangle,
 )
 from gradix._ops.linalg_triangular import triangular_solve
 from gradix._ops.operands import as_operand, scalar_like

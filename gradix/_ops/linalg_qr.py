@@ -9,12 +9,24 @@ from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import add_any
-from gradix._ops.linalg_base import (
-    INDEX, Factorization, adjoint, check_matrices, each, emit_eye, emit_triangle, flip, lapack, only_diagonal, product,
-    real_part, routine, triangle,
-)
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dimensions import i64_array
+from gradix._ops.linalg_base import (
+    INDEX,
+    Factorization,
+    adjoint,
+    check_matrices,
+    each,
+    emit_eye,
+    emit_triangle,
+    flip,
+    lapack,
+    only_diagonal,
+    product,
+    real_part,
+    routine,
+    triangle,
+)
 from gradix._ops.linalg_lu import take_rows
 from gradix._ops.linalg_triangular import triangular_solve
 from gradix._ops.operands import as_operand, operands, scalar_like
@@ -197,9 +209,9 @@ def householder_product(a, taus):
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
-        >>> lax.linalg.householder_product(jnp.zeros((2, 2)), jnp.array([2.0, 0.0]))
-        Array([[-1.,  0.],
-               [ 0.,  1.]], dtype=float32)
+        >>> lax.linalg.householder_product(jnp.array([[0.0], [1.0]]), jnp.array([1.0]))
+        Array([[ 0.],
+               [-1.]], dtype=float32)
     """
     return bind(householder_product_p, operands("householder_product", a, taus), {})
 

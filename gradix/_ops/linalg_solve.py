@@ -1,10 +1,10 @@
 """Systems of equations by LU factors."""
 from __future__ import annotations
 
+from gradix._ops.iota import broadcasted_iota
 from gradix._ops.linalg_lu import lu, take_rows
 from gradix._ops.linalg_triangular import triangular_solve
 from gradix._ops.sort import sort_key_val
-from gradix._ops.iota import broadcasted_iota
 
 
 def solve_factored(factors, permutation, b):

@@ -14,8 +14,24 @@ from gradix._ops.arithmetic import div, mul, reciprocal, sub
 from gradix._ops.basis import add_any
 from gradix._ops.convert import convert_element_type
 from gradix._ops.linalg_base import (
-    Factorization, adjoint, along_columns, along_rows, check_matrices, diagonal, each, emit_eye, identity, info_aval,
-    lapack, letter, nan_unless, only_diagonal, product, real_of, real_part, routine,
+    Factorization,
+    adjoint,
+    along_columns,
+    along_rows,
+    check_matrices,
+    diagonal,
+    each,
+    emit_eye,
+    identity,
+    info_aval,
+    lapack,
+    letter,
+    nan_unless,
+    only_diagonal,
+    product,
+    real_of,
+    real_part,
+    routine,
 )
 from gradix._ops.operands import as_operand, scalar_like
 

@@ -11,8 +11,20 @@ from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import add_any, move_axis, to_front
 from gradix._ops.linalg_base import (
-    Factorization, adjoint, check_matrices, diagonal_mask, each, emit_triangle, flip, info_aval, lapack, letter,
-    nan_unless, product, routine, triangle,
+    Factorization,
+    adjoint,
+    check_matrices,
+    diagonal_mask,
+    each,
+    emit_triangle,
+    flip,
+    info_aval,
+    lapack,
+    letter,
+    nan_unless,
+    product,
+    routine,
+    triangle,
 )
 from gradix._ops.linear import conj, conj_p, neg
 from gradix._ops.operands import as_operand, operands, scalar_like
@@ -89,7 +101,7 @@ class TriangularSolve(Factorization):
         return out
 
     def jvp(self, primals, tangents, **params):
-        (a, b), (ta, tb) = primals, tangents
+        (a, _), (ta, tb) = primals, tangents
         out = bind(self, primals, params)
         if ta is not None:
             # From op(a) X = b: op(a) dX = db - op(da) X, where da has the triangle of a.

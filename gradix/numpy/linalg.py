@@ -13,13 +13,33 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.contraction import einsum
 from gradix.numpy.decompositions import (
-    EighResult, EigResult, QRResult, SVDResult, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals,
+    EighResult,
+    EigResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
 )
 from gradix.numpy.products import vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.reductions import max, min, sum
 from gradix.numpy.solving import (
-    SlogdetResult, det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve,
+    SlogdetResult,
+    det,
+    inv,
+    lstsq,
+    matrix_rank,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
 )
 
 matrix_transpose = shapes.matrix_transpose

@@ -16,8 +16,15 @@ from gradix._core.operators import Array
 from gradix.numpy import reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
-from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, inexact_operand, number
-from gradix.numpy.promotion import promote_dtypes_inexact
+from gradix.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    common_shape,
+    convert,
+    inexact_operand,
+    number,
+    promote_dtypes_inexact,
+)
 from gradix.numpy.selection import where
 
 __all__ = ["SlogdetResult", "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv",
