@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.array import as_array, is_array_like
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer, state
+from gradix._core.trace import Tracer, is_unknown, state
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
@@ -63,7 +63,7 @@ def concrete_or_error(force, val, context: str = ""):
     Raises:
         ConcretizationTypeError: the value is traced; `context` is added to the message.
     """
-    if isinstance(val, Tracer):
+    if is_unknown(val):
         raise ConcretizationTypeError(val, context)
     return val if force is None else force(val)
 

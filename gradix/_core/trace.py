@@ -15,6 +15,7 @@ class Tracer(Array):
     """Stands for an array while a transformation runs the user's function."""
 
     __slots__ = ("_trace", "aval")      # with underscores: arrays have methods trace and var
+    _decides = False                    # whether Python may ask for the value, as under jit(f, specialize=True)
     _trace: Trace
     aval: Any
 
@@ -200,6 +201,11 @@ class outside:
 
     def __exit__(self, *exc):
         state.stage = self.saved
+
+
+def is_unknown(x) -> bool:
+    """Whether `x` is traced, and Python cannot have its values."""
+    return isinstance(x, Tracer) and not x._decides
 
 
 def is_staging() -> bool:

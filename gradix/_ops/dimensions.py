@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 
 _PLANS = 4096           # how many results each memoised rule keeps
 
@@ -32,7 +32,7 @@ def canonical_shape(shape, name: str = "shape") -> tuple:
         else:
             return shape
     if not isinstance(shape, (tuple, list)):
-        if np.ndim(shape) == 0 and not isinstance(shape, Tracer):
+        if np.ndim(shape) == 0 and not is_unknown(shape):
             shape = (shape,)
         elif isinstance(shape, Tracer) and not shape.aval.ndim:
             raise _not_concrete(name, shape)
@@ -43,7 +43,7 @@ def canonical_shape(shape, name: str = "shape") -> tuple:
 
 
 def _dimension(d):
-    if d is None or isinstance(d, (Tracer, float, complex, str)):
+    if d is None or is_unknown(d) or isinstance(d, (float, complex, str)):
         raise TypeError
     return index(d) if hasattr(d, "__index__") else _symbolic(d)
 

@@ -18,6 +18,16 @@ class JVPTracer(Tracer):
     def _origin(self) -> str:
         return self.primal._origin() if isinstance(self.primal, Tracer) else ""
 
+    # What Python decides by has no derivative, so the primal tells it all; `float` and NumPy would lose one.
+    def __bool__(self):
+        return bool(self.primal)
+
+    def __int__(self):
+        return int(self.primal)
+
+    def item(self, *args):
+        return self.primal.item(*args)
+
 
 class JVPTrace(Interpreter):
     """Applies each primitive's jvp rule; a result whose tangent is zero is no tracer at all."""

@@ -167,7 +167,7 @@ def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     if y is None:
         x, y = _promoted(x, values, op)
     masked = _split_mask(x, index)
-    if masked is not None:
+    if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
         out = _update_where(x, *masked, y, _COMBINE[op], wrap)
     else:
         out = _scatter(x, index, y, op, are_sorted, unique, mode, wrap)
@@ -296,6 +296,8 @@ def _split_mask(x, index):
     others = [e for k, e in enumerate(entries) if k != i]
     plain = all(e is None or e is Ellipsis or type(e) in (int, slice) for e in others)
     if len(masks) > 1 or not plain or any(type(e) is int for e in entries[:i]):
+        if mask._decides:
+            return None
         raise NonConcreteBooleanIndexError(mask)
     shape, k = x.aval.shape, mask.aval.ndim
     used = sum([e is not None and e is not Ellipsis for e in others])

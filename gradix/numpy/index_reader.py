@@ -11,9 +11,10 @@ from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dtypes import BOOL, INTEGER, dtype_name
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.conversion import asarray
 from gradix.numpy.index_plan import ARRAY, SLICE
+from gradix.numpy.masks import decided_places
 
 _NO_ARRAYS: list = []
 
@@ -77,7 +78,7 @@ def _slice_key(e: slice, position: int) -> tuple:
         return SLICE, e.start, e.stop, e.step
     ends: list = []
     for end in (e.start, e.stop, e.step):
-        if isinstance(end, Tracer):
+        if is_unknown(end):
             raise IndexError(f"Slice entries must be static integers. Got {e} at position {position}. The size of a "
                              "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
                              "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements.")
@@ -160,10 +161,12 @@ def _axes_used(e) -> int:
 
 def _places(mask, shape, axis: int):
     """The indices at which a mask holds, an array for each of its axes."""
-    if isinstance(mask, Tracer):
+    if is_unknown(mask):
         raise NonConcreteBooleanIndexError(mask)
     expected = shape[axis:axis + mask.ndim]
     if mask.shape != expected:
         raise IndexError(f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, "
                          f"expected {list(expected)}")
+    if isinstance(mask, Tracer):
+        return decided_places(mask)
     return np.nonzero(mask.host if isinstance(mask, ArrayImpl) else mask)

@@ -10,7 +10,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
@@ -240,7 +240,7 @@ def _split(name: str, ary, where, axis: int) -> list:
     x = as_operand(name, ary)
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
-    if isinstance(where, Tracer):
+    if is_unknown(where):
         raise ConcretizationTypeError(where, f"{name} needs to know where to cut: the sizes of the parts are shapes.")
     if np.ndim(where) or isinstance(where, (tuple, list)):
         cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
@@ -338,7 +338,7 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
     if not x.aval.ndim:
         x = lax.expand_dims(x, (0,))
     axis = axis_of(axis, x.aval.ndim)
-    if not isinstance(repeats, Tracer):
+    if not isinstance(repeats, Tracer) or (total_repeat_length is None and repeats._decides):
         counts = as_operand("repeat", repeats, 1)
         counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)
         return _repeat_known(x, counts, axis, total_repeat_length)

@@ -11,7 +11,7 @@ from gradix import lax
 from gradix._api.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import is_unknown
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
 from gradix.numpy.parts import round
@@ -75,7 +75,7 @@ def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
         raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
                         f"{pad_width}.")
-    if isinstance(pad_width, Tracer):
+    if is_unknown(pad_width):
         raise TypeError("pad_width must be known while the program is traced: it decides a shape. Make it static.")
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:

@@ -12,7 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of
 from gradix.numpy.elementary import log10
@@ -58,7 +58,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
 def _check_end(name: str, value) -> None:
     if value is None:
         return
-    if isinstance(value, Tracer):
+    if is_unknown(value):
         raise ConcretizationTypeError(value, f"It arose in the jnp.arange argument '{name}'.")
     if isinstance(value, (list, tuple)):
         raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}.")

@@ -10,7 +10,7 @@ from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.arithmetic import remainder
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.indexing import take_index
@@ -25,7 +25,7 @@ def concrete(x, why: str) -> np.ndarray:
     Raises:
         ConcretizationTypeError: it is traced; the message says `why` it must not be.
     """
-    if isinstance(x, Tracer):
+    if is_unknown(x):
         raise ConcretizationTypeError(x, why)
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
 

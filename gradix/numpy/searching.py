@@ -11,10 +11,10 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.arithmetic import remainder
-from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
+from gradix.numpy.masks import decided_places, first_places, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
@@ -49,13 +49,15 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
     mask = _truth("nonzero", a)
     if not mask.aval.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+    if size is None and isinstance(mask, Tracer) and mask._decides:
+        return tuple(decided_places(mask))
     if size is None:
         return tuple([wrap_host(i.astype(_index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)
     if size == 0 or not mask.aval.size:
         return tuple([lax.full((size,), number(0, _index_dtype()) if mask.aval.size else f) for f in fills])
-    places, there = _first_places(ravel(mask), size)
-    out = _unravelled(places, mask.aval.shape)
+    places, there = first_places(ravel(mask), size)
+    out = unravelled(places, mask.aval.shape)
     return tuple([where(there, i, f) for i, f in zip(out, fills)])
 
 
@@ -81,26 +83,6 @@ def _fills(fill_value, ndim: int) -> list:
     if fill.aval.ndim:
         raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
     return [convert(fill, dtype)] * ndim
-
-
-def _first_places(mask, size: int):
-    """The positions of the first `size` elements of a row that hold, and which of the `size` slots are taken."""
-    dtype = _index_dtype()
-    count = cumsum(convert(mask, dtype))
-    slots = where(mask, lax.sub(count, number(1, dtype)), number(size, dtype))
-    places = lax.full((size,), number(0, dtype)).at[slots].set(lax.iota(dtype, mask.aval.size), mode="drop",
-                                                               unique_indices=False)
-    total = lax.reduce_max(count, (0,))
-    return places, lax.lt(lax.iota(dtype, size), lax.broadcast_in_dim(total, (size,), ()))
-
-
-def _unravelled(flat, shape: tuple) -> list:
-    out = []
-    for n in shape[:0:-1]:
-        n = number(n, flat.aval.dtype)
-        out.append(lax.rem(flat, n))
-        flat = lax.div(flat, n)
-    return [flat, *out[::-1]] if shape else []
 
 
 def flatnonzero(a, *, size: int | None = None, fill_value=None):
@@ -236,7 +218,7 @@ def unravel_index(indices, shape) -> tuple:
     total = prod(shape)
     i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
     i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
-    return tuple(_unravelled(i, shape))
+    return tuple(unravelled(i, shape))
 
 
 def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None):
@@ -281,7 +263,7 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
 
 def _check_inside(parts, dims) -> None:
     for p, n in zip(parts, dims):
-        if isinstance(p, Tracer):
+        if is_unknown(p):
             raise ConcretizationTypeError(p, "The error occurred because ravel_multi_index was jit-compiled with "
                                              "mode='raise'. Use mode='wrap' or mode='clip' instead.")
         held = p.host if isinstance(p, ArrayImpl) else np.asarray(p)

@@ -8,7 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from gradix.numpy.promotion import as_operand
 
@@ -50,7 +50,7 @@ def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique
 
 def _count(name: str, ids) -> int:
     """One more than the largest id."""
-    if isinstance(ids, Tracer):
+    if is_unknown(ids):
         raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments "
                                            "depends on "
                                            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
@@ -58,7 +58,8 @@ def _count(name: str, ids) -> int:
         raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "
                          "segment_ids. "
                          "Give num_segments.")
-    return max(int(ids.host.max()) + 1, 0)
+    top = lax.reduce_max(ids, tuple(range(ids.aval.ndim))) if isinstance(ids, Tracer) else ids.host.max()
+    return max(int(top) + 1, 0)
 
 
 def _lowest(dtype):

@@ -1,0 +1,214 @@
+"""Staging that may stop: a program recorded up to where Python asks for a value, and further on from there."""
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gradix._base import source
+from gradix._core.array import ArrayImpl
+from gradix._core.effects import no_effects
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
+from gradix._core.trace import Tracer, state
+from gradix._transforms.dce import dce_jaxpr
+from gradix._transforms.staging import StagingTrace, StagingTracer, hoist
+
+
+class SegmentTracer(StagingTracer):
+    """Stands for a value of the program being recorded; asked for that value, it has the program so far run."""
+
+    __slots__ = ("_number",)
+    _decides = True
+
+    def __init__(self, trace, var, number: int):
+        self._trace, self._var, self.aval, self._number = trace, var, var.aval, number
+
+    def _known(self, kind: str, otherwise: str):
+        trace = self._trace
+        if type(trace) is SegmentTrace:
+            return trace.decide(self, kind)
+        return getattr(Tracer, otherwise)(self)                 # leaked: the error a tracer gives
+
+    def __bool__(self):
+        return self._known("bool", "__bool__")
+
+    def __int__(self):
+        return self._known("int", "__int__")
+
+    def __index__(self):
+        return self._known("index", "__index__")
+
+    def __float__(self):
+        return self._known("float", "__float__")
+
+    def __complex__(self):
+        return self._known("complex", "__complex__")
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array().__array__(dtype, copy)
+
+    def item(self, *args):
+        return self._array().item(*args)
+
+    def tolist(self):
+        return self._array().tolist()
+
+    def tobytes(self, order="C"):
+        return self._array().tobytes(order)
+
+    def _array(self) -> ArrayImpl:
+        return ArrayImpl(self._known("array", "__array__"), self.aval)
+
+
+class Cut(NamedTuple):
+    """What was recorded since the last cut, and what of it is needed later.
+
+    Attributes:
+        closed: the program, its leading inputs the values of `consts`; None where nothing is to be computed.
+        consts: the captured values it needs.
+        take: which of the values carried into the segment it needs.
+        give: where each value carried on comes from: ("out", i) is result i, ("in", i) carried value i, ("number", a)
+            the scalar a.
+        decision: where the value asked for comes from, in the same way; None at the end.
+        numbers: what the values carried on are called, the same each time the function takes this way.
+        recorded: the primitives of all equations, needed or not: the same each time, too.
+    """
+
+    closed: ClosedJaxpr | None
+    consts: list
+    take: tuple[int, ...]
+    give: tuple[tuple[str, Any], ...]
+    decision: tuple[str, Any] | None
+    numbers: tuple[int, ...]
+    recorded: tuple
+
+    def carried(self, outs, values) -> list:
+        """The values after the segment, from its results and the values before it."""
+        return [value_at(where, outs, values) for where in self.give]
+
+
+def value_at(where: tuple[str, Any], outs, values):
+    """The value that `where`, an entry of `Cut.give`, tells of."""
+    source, i = where
+    if source == "out":
+        return outs[i]
+    return values[i] if source == "in" else ArrayImpl(i.host, i.aval)
+
+
+class LostValue(BaseException):
+    """A value that an earlier run of the function did not carry over a decision; no `except` of a user's stops it."""
+
+
+class SegmentTrace(StagingTrace):
+    """Records as StagingTrace does; `decide` cuts the record, and all tracers alive are inputs of what follows.
+
+    A tracer that no Python object refers to any more cannot be used again: the live tracers are exactly what the
+    later segments may need, whatever way the decision goes.
+    """
+
+    def __init__(self, on_decision: Callable[[SegmentTracer, str], Any], debug: DebugInfo = no_debug):
+        super().__init__(debug)
+        self.on_decision = on_decision
+        self.made: list[weakref.ref] = []
+        self.count = 0
+        self.known: dict[tuple[int, str], Any] = {}
+        self.place_of: dict[Var, int] = {}                      # carried values -> their positions
+
+    def tracer(self, var) -> SegmentTracer:
+        t = SegmentTracer(self, var, self.count)
+        self.count += 1
+        self.made.append(weakref.ref(t))
+        return t
+
+    def new_arg(self, aval) -> SegmentTracer:
+        var = Var(aval)
+        self.place_of[var] = len(self.invars)
+        self.invars.append(var)
+        return self.tracer(var)
+
+    def local(self, ref):
+        raise NotImplementedError(f"{ref._name()} is used in {self.debug.name or 'a function'}, jitted with "
+                                  "specialize=True, which may run in pieces: take the value as an argument and return the new one.")
+
+    def operand(self, a):
+        if type(a) is SegmentTracer and a._trace is self:
+            if a._var is None:
+                raise LostValue
+            return a._var
+        return super().operand(a)
+
+    def process(self, prim, args, params):
+        invars = [self.operand(a) for a in args]
+        out = prim.abstract(*[v.aval for v in invars], **params)
+        effects = prim.effects(params) if prim.effectful else no_effects
+        place = state.place or source.current()
+        outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
+        self.eqns.append(JaxprEqn(prim, invars, outvars, params, effects, place))
+        outs = [self.tracer(v) for v in outvars]
+        return outs if prim.multiple_results else outs[0]
+
+    def decide(self, tracer: SegmentTracer, kind: str):
+        """The value of a tracer; asked twice, the same one."""
+        key = tracer._number, kind
+        if key not in self.known:
+            array = self.known.get((tracer._number, "array"))
+            if array is None:
+                self.known[key] = self.on_decision(tracer, kind)
+            else:
+                self.known[key] = FETCH[kind](ArrayImpl(array, tracer.aval))
+        return self.known[key]
+
+    def cut(self, tracer: SegmentTracer) -> Cut:
+        """End the segment where `tracer`'s value is asked for."""
+        alive = [t for t in [r() for r in self.made] if t is not None and t._var is not None]
+        found = self._segment([self.operand(tracer), *[t._var for t in alive]])
+        where, numbers = found.pop("where"), tuple([t._number for t in alive])
+        return Cut(give=tuple(where[1:]), decision=where[0], numbers=numbers, **found)
+
+    def end(self, outs) -> Cut:
+        """The last segment, whose results are the function's."""
+        found = self._segment([self.operand(o) for o in outs])
+        return Cut(give=tuple(found.pop("where")), decision=None, numbers=(), **found)
+
+    def _segment(self, wanted: list) -> dict[str, Any]:
+        """The program that computes what of `wanted` is not carried, and where each of `wanted` comes from."""
+        results: dict = {}
+        recorded = tuple([e.primitive for e in self.eqns])
+        where = [self._where(v, results) for v in wanted]
+        if not results and not any(e.effects for e in self.eqns):
+            return {"closed": None, "consts": [], "take": (), "where": where, "recorded": recorded}
+        constvars, values = [v for v, _ in self.consts.values()], [c for _, c in self.consts.values()]
+        opened, consts = hoist(Jaxpr(constvars, self.invars, list(results), self.eqns, debug_info=self.debug), values)
+        pruned, used = dce_jaxpr(opened.jaxpr)
+        n = len(consts)
+        return {"closed": ClosedJaxpr(pruned, ()), "consts": [c for c, u in zip(consts, used) if u],
+                "take": tuple([i for i, u in enumerate(used[n:]) if u]), "where": where, "recorded": recorded}
+
+    def _where(self, v, results: dict) -> tuple[str, Any]:
+        if type(v) is Literal:
+            return "number", v.val
+        position = self.place_of.get(v)
+        return ("in", position) if position is not None else ("out", results.setdefault(v, len(results)))
+
+    def resume(self, numbers: tuple[int, ...]) -> None:
+        """Begin the next segment, into which the values called `numbers` are carried."""
+        alive = {t._number: t for t in [r() for r in self.made] if t is not None}
+        self.made = [weakref.ref(t) for t in alive.values()]
+        self.eqns, self.consts, self.invars, self.place_of = [], {}, [], {}
+        for t in alive.values():
+            t._var = None
+        for position, number in enumerate(numbers):
+            t = alive.get(number)
+            var = Var(t.aval) if t is not None else Var(None)
+            self.invars.append(var)
+            self.place_of[var] = position
+            if t is not None:
+                t._var = var
+
+    def describe(self, tracer) -> str:
+        return f"This value became traced while tracing the function {self.debug.name} at {self.debug.place}."
+
+
+FETCH: dict[str, Callable] = {"bool": bool, "int": int, "index": operator.index, "float": float, "complex": complex,
+                              "array": lambda x: x.__array__()}

@@ -1,0 +1,47 @@
+"""The places at which a traced mask holds."""
+from __future__ import annotations
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix.numpy.promotion import convert, number
+
+
+def count_of(mask) -> int:
+    """How many elements hold, of a mask whose values Python may ask for: one decision, whatever their places."""
+    count = lax.reduce_sum(convert(mask, _index_dtype()), tuple(range(mask.aval.ndim)))
+    return int(count)
+
+
+def first_places(mask, size: int):
+    """The positions of the first `size` elements of a row that hold, and which of the `size` slots are taken."""
+    dtype = _index_dtype()
+    count = lax.cumsum(convert(mask, dtype))
+    slots = lax.select(mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype)))
+    numbers = lax.ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,),
+                                          scatter_dims_to_operand_dims=(0,))
+    places = lax.scatter(lax.full((size,), number(0, dtype)), lax.expand_dims(slots, (1,)),
+                         lax.iota(dtype, mask.aval.size), numbers, mode="drop")
+    total = lax.reduce_max(count, (0,))
+    return places, lax.lt(lax.iota(dtype, size), lax.broadcast_in_dim(total, (size,), ()))
+
+
+def unravelled(flat, shape: tuple) -> list:
+    """The indices along each axis of positions counted in one row."""
+    out = []
+    for n in shape[:0:-1]:
+        n = number(n, flat.aval.dtype)
+        out.append(lax.rem(flat, n))
+        flat = lax.div(flat, n)
+    return [flat, *out[::-1]] if shape else []
+
+
+def decided_places(mask) -> list:
+    """The indices at which a mask holds, an array for each of its axes, of a mask as in `count_of`."""
+    count, size = count_of(mask), mask.aval.size
+    if not count:
+        return [lax.full((0,), number(0, _index_dtype()))] * mask.aval.ndim
+    return unravelled(first_places(lax.reshape(mask, (size,)), count)[0], mask.aval.shape)
+
+
+def _index_dtype():
+    return dtypes.python_scalar_dtype(int)
