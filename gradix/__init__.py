@@ -44,6 +44,13 @@ from gradix._base.config import (
 from gradix._core import pretty as _pretty          # installs what prints jaxprs
 from gradix._core.dtypes import float0 as float0
 from gradix._core.operators import Array as Array
+from gradix._core.refs import (
+    Ref as Ref,
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    freeze as freeze,
+    new_ref as new_ref,
+)
 from gradix._core.sharding import PartitionSpec as P, Shard as Shard
 from gradix._api.autodiff import (
     grad as grad,
@@ -121,6 +128,7 @@ from gradix import (
     numpy as numpy,
     ops as ops,
     random as random,
+    ref as ref,
     scipy as scipy,
     sharding as sharding,
     stages as stages,

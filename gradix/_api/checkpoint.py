@@ -7,13 +7,15 @@ from types import SimpleNamespace
 
 from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
 from gradix._api.autodiff import _transformed, arrays
+from gradix._api.refs import bound_refs, give_back, without_refs
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import top_trace
 from gradix._control.remat import remat_p
+from gradix._core.refs import Ref
 from gradix._core.trace import bind
 from gradix._ops.dot import dot_general_p
 from gradix._ops.identity import name_p
-from gradix._transforms.staging import stage_open
+from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
 
 
 def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[..., bool] | None = None,
@@ -42,6 +44,9 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
         dynamic = tuple(a for i, a in enumerate(args) if i not in static)
         others = {k: v for k, v in kwargs.items() if k not in named}
         leaves, tree = flatten((dynamic, others))
+        if any(isinstance(x, Ref) for x in leaves):
+            return checkpoint(bound_refs(_spread(fun, static, named), leaves, tree), prevent_cse=prevent_cse,
+                              policy=policy)(*without_refs(leaves))
         leaves = arrays("checkpoint", leaves, tree, "argument ")
         if top_trace(leaves) is None:
             return fun(*args, **kwargs)
@@ -54,12 +59,24 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
             outs, out["tree"] = flatten(fun(*full, **keywords, **named))
             return arrays(name_of(fun), outs, out["tree"], "output")
 
-        closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(fun, dynamic, others))
-        outs = bind(remat_p, [*consts, *leaves], {"jaxpr": closed, "prevent_cse": prevent_cse, "differentiated": False,
-                                                  "policy": policy, "name": name_of(fun)})
-        return out["tree"].unflatten(outs)
+        traced = stage_with_refs(flat, [x.aval for x in leaves], debug_info(fun, dynamic, others))
+        refs = written(traced[2])
+        closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
+        outs = bind(remat_p, [*consts, *[r.read() for r in refs], *leaves],
+                    {"jaxpr": closed, "prevent_cse": prevent_cse, "differentiated": False, "policy": policy,
+                     "name": name_of(fun)})
+        return out["tree"].unflatten(give_back(refs, outs))
 
     return checkpointed
+
+
+def _spread(fun, static: dict, named: dict) -> Callable:
+    """`fun` of its other positional arguments and keywords, in two containers."""
+    def spread(dynamic, others):
+        rest = iter(dynamic)
+        full = [static[i] if i in static else next(rest) for i in range(len(dynamic) + len(static))]
+        return fun(*full, **others, **named)
+    return functools.update_wrapper(spread, fun, updated=())
 
 
 def checkpoint_name(x, name: str):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.autodiff import arrays
+from gradix._api.refs import bound_refs, give_back, without_refs
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
@@ -15,11 +16,13 @@ from gradix._control.sharing import interned
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, outside
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ne
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.operands import scalar_like
+from gradix._transforms.staging import with_refs, written
 
 _options = _config.state
 _NOT_GIVEN: Any = object()
@@ -152,16 +155,21 @@ def _index(index) -> Array:
 
 def _branch(index, functions, operands, what: str, names, order):
     leaves, tree = flatten(operands)
+    if any(isinstance(x, Ref) for x in leaves):
+        functions, operands = [bound_refs(f, leaves, tree) for f in functions], without_refs(leaves)
+        leaves, tree = flatten(operands)
     leaves = arrays(what, leaves, tree, "operand ")
     flats = [Flattened(f, tree.children(), what) for f in functions]
-    staged: dict = {k: flats[k].stage([x.aval for x in leaves]) for k in order}
+    staged: dict = {k: flats[k].stage_with_refs([x.aval for x in leaves]) for k in order}
     check_branches(what, [names[k] for k in order], [functions[k] for k in order], [flats[k].out_tree for k in order],
-                   [staged[k][0].out_avals for k in order])
-    branches, consts = _joined([staged[k] for k in order])
+                   [staged[k][0].out_avals[:flats[k].out_tree.num_leaves] for k in order])
+    refs = written(*[staged[k][2] for k in order])
+    branches, consts = _joined([with_refs(*staged[k], refs) if staged[k][2] or refs else staged[k][:2] for k in order])
     by_place = dict(zip(order, branches))
     ordered = [by_place[k] for k in range(len(functions))]
-    outs = bind_cond(index, ordered, [*consts, *leaves])
-    return flats[0].out_tree.unflatten([_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals)])
+    outs = bind_cond(index, ordered, [*consts, *[r.read() for r in refs], *leaves])
+    outs = give_back(refs, outs)
+    return flats[0].out_tree.unflatten([_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals[len(refs):])])
 
 
 def _as_weak(x, aval):

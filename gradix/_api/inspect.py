@@ -16,14 +16,15 @@ from gradix._api.arguments import (
     place_of,
     signature,
 )
+from gradix._api.refs import all_of, stand_ins
 from gradix._api.structs import aval_of, struct_of
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
-from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal, Var
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
-from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage
+from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage_with_refs
 
 
 class _Names(DebugInfo):
@@ -59,17 +60,30 @@ class _Traced:
 def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Traced:
     """Trace `fun`; `statics` are values of positional arguments by number, left out of `args`."""
     leaves, tree = flatten((args, kwargs))
-    avals = [_leaf_aval(fun, x, i, args, kwargs, statics) for i, x in enumerate(leaves)]
+    inside = stand_ins(leaves)
+    avals = [_leaf_aval(fun, x, i, args, kwargs, statics) for i, x in enumerate(leaves) if i not in inside]
     out: dict[str, Any] = {}
 
     def flat(*tracers):
-        given, named = tree.unflatten(tracers)
+        given, named = tree.unflatten(all_of(len(leaves), tracers, inside) if inside else tracers)
         result = fun(*(_merged(given, statics) if statics else given), **named)
         outs, out["tree"] = flatten(result)
         return [x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)]
 
-    jaxpr, consts = stage(flat, avals, _Names(fun, tree, statics))
+    jaxpr, consts, refs = stage_with_refs(flat, avals, _Names(fun, tree, statics))
+    if refs or inside:
+        jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)
     return _Traced(jaxpr, consts, out["tree"])
+
+
+def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
+    """The program with the refs among the arguments in their places, and the values of captured ones as constants."""
+    n = len(jaxpr.invars) - len(refs)
+    own = {r.ref: r.var for r in refs}
+    invars = all_of(n + len(inside), jaxpr.invars[:n], {i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()})
+    captured = [r for r in refs if r.ref not in inside.values()]
+    whole = jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars, effects=jaxpr.effects)
+    return whole, [*consts, *[r.ref.read() for r in captured]]
 
 
 def _merged(dynamic, statics: dict) -> list:
@@ -125,7 +139,7 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
         closed = ClosedJaxpr(_with_dropped(traced.jaxpr), traced.consts)
         if not return_shape:
             return closed
-        return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+        return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals[:traced.out_tree.num_leaves]])
 
     make_jaxpr_f.__name__ = make_jaxpr_f.__qualname__ = f"make_jaxpr({name_of(fun)})"
     make_jaxpr_f.__module__ = "gradix"
@@ -194,7 +208,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     check_callable("eval_shape", fun)
     traced = _trace(fun, args, kwargs)
-    return traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars])
+    return traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars[:traced.out_tree.num_leaves]])
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
@@ -241,6 +255,9 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     """
     check_callable("closure_convert", fun)
     traced = _trace(fun, example_args, {})
+    if len(traced.jaxpr.outvars) > traced.out_tree.num_leaves:
+        raise NotImplementedError(f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. Return the "
+                                  "value, and write it where the converted function is called.")
     in_tree = flatten(example_args)[1]
     moved = [isinstance(c, Tracer) and is_differentiable(c.aval) for c in traced.consts]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradix._api.arguments import argument_names
 from gradix._api.autodiff import arrays
-from gradix._api.tracing import Flattened, check_carry, promoted
+from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
+from gradix._api.tracing import Flattened, check_carry, opened_with_refs, promoted
 from gradix._api.vmap import vmap
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
@@ -19,13 +20,15 @@ from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.refs import Ref
+from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.arithmetic import add
 from gradix._ops.comparison import lt
 from gradix._ops.joining import concatenate, stack
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._ops.slicing import index_in_dim, slice
+from gradix._transforms.staging import written
 
 _options = _config.state
 
@@ -60,6 +63,8 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     init_leaves, init_tree = flatten(init)
     init_leaves = arrays("scan", init_leaves, init_tree, "init")
     rows, xs_tree = flatten(xs)
+    if any(isinstance(x, Ref) for x in rows):
+        return scan_rows_of_refs(scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll)
     rows = arrays("scan", rows, xs_tree, "xs")
     steps = _length(rows, length)
     unroll = _unroll(unroll, steps)
@@ -69,15 +74,18 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     row_avals = [row(x.aval) for x in rows]
     while True:
         avals = [x.aval for x in init_leaves]
-        body, consts = flat.stage_open([*avals, *row_avals])
+        traced = flat.stage_with_refs([*avals, *row_avals])
         carry_tree, y_tree = flat.out_tree.children()
-        outs = body.out_avals[:carry_tree.num_leaves]
+        outs = traced[0].out_avals[:carry_tree.num_leaves]
         changed = promoted(init_leaves, avals, outs) if carry_tree == init_tree else None
         if changed is None:
             break
         init_leaves = changed
     check_carry("scan", argument_names(f, 1)[0], init_tree, avals, carry_tree, outs)
-    results = bind_scan(body, consts, init_leaves, rows, steps, bool(reverse), unroll)
+    refs = written(traced[2])
+    body, consts = opened_with_refs(traced, refs)
+    results = bind_scan(body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse), unroll)
+    results = give_back(refs, results)
     n = len(init_leaves)
     return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])
 
@@ -97,7 +105,7 @@ def _length(rows, length) -> int:
         raise ValueError(f"scan got value with no leading axis to scan over: {', '.join([str(x) for x in scalars])}.")
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
-        if isinstance(length, Tracer):
+        if is_unknown(length):
             raise ConcretizationTypeError(length, "The `length` argument to `scan` expects a concrete `int` value. For "
                                                   "scan-like iteration with a dynamic length, use `while_loop` "
                                                   "or `fori_loop`.")
@@ -163,15 +171,20 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
     going, turn = Flattened(cond_fun, (tree,), "while_loop"), Flattened(body_fun, (tree,), "while_loop")
     while True:
         avals = [x.aval for x in init]
-        condition, cond_consts = going.stage_open(avals)
-        body, body_consts = turn.stage_open(avals)
-        _check_condition(going.out_tree, condition.out_avals)
-        changed = promoted(init, avals, body.out_avals) if turn.out_tree == tree else None
+        asked, traced = going.stage_with_refs(avals), turn.stage_with_refs(avals)
+        check_only_read(asked[2], "cond_fun of while_loop")
+        _check_condition(going.out_tree, asked[0].out_avals)
+        outs = traced[0].out_avals[:turn.out_tree.num_leaves]
+        changed = promoted(init, avals, outs) if turn.out_tree == tree else None
         if changed is None:
             break
         init = changed
-    check_carry("while_loop", argument_names(body_fun, 1)[0], tree, avals, turn.out_tree, body.out_avals)
-    return tree.unflatten(bind_while(condition, cond_consts, body, body_consts, init))
+    check_carry("while_loop", argument_names(body_fun, 1)[0], tree, avals, turn.out_tree, outs)
+    refs = written(traced[2])
+    condition, cond_consts = opened_with_refs(asked, refs, give_back=False)
+    body, body_consts = opened_with_refs(traced, refs)
+    results = bind_while(condition, cond_consts, body, body_consts, [*[r.read() for r in refs], *init])
+    return tree.unflatten(give_back(refs, results))
 
 
 def _check_condition(tree, avals) -> None:

@@ -14,7 +14,7 @@ from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import outside
 from gradix._ops.convert import convert
-from gradix._transforms.staging import stage, stage_open
+from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs, with_refs
 
 _options = _config.state
 
@@ -69,9 +69,21 @@ class Flattened:
     def stage(self, avals):
         return stage(self, avals, FunctionDebug(self.function, self.trees))
 
+    def stage_with_refs(self, avals):
+        return stage_with_refs(self, avals, FunctionDebug(self.function, self.trees))
+
     def stage_open(self, avals) -> tuple[ClosedJaxpr, list]:
         closed, consts = stage_open(self, avals, FunctionDebug(self.function, self.trees))
         return interned(closed), consts
+
+
+def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr, list]:
+    """What `Flattened.stage_with_refs` gave, as `closed(*consts, *values of refs, *args)`; see `with_refs`."""
+    jaxpr, consts, refs = traced
+    if refs or order:
+        jaxpr, consts = with_refs(jaxpr, consts, refs, order, give_back)
+    closed, consts = hoist(jaxpr, consts)
+    return interned(closed), consts
 
 
 def promoted(values, avals, outs) -> list | None:

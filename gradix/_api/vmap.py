@@ -9,15 +9,17 @@ import numpy as np
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.autodiff import _transformed, arrays
 from gradix._api.chunks import batch_in_chunks, check_chunk_size
+from gradix._api.refs import give_back, inner_refs
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
 
 
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axis_size: int | None = None,
-         spmd_axis_name=None, chunk_size: int | None = None) -> Callable:
+         spmd_axis_name=None, sum_match: bool = False, chunk_size: int | None = None) -> Callable:
     """`fun` mapped over an axis of its arguments.
 
     Args:
@@ -29,6 +31,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             depend on the example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
         axis_size: the number of examples, when no argument tells it.
+        sum_match: accepted; results that do not depend on the example are never summed.
         chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
 
     Raises:
@@ -63,6 +66,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
         wanted_axes = _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
         axes = flatten_axes("vmap in_axes", tree, wanted_axes)
         axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
+        refs = [x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)]
+        leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
         leaves = [x if a is None else y for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ",
                                                                                axes))]
         axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
@@ -70,16 +75,26 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
         out: dict = {}
 
         def flat(*xs):
+            xs, inner = inner_refs(refs, xs)
             given, named = tree.unflatten(xs)
             outs, out["tree"] = flatten(fun(*given, **named))
-            return arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output")
+            return [*[r.read() for r in inner], *arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output")]
 
         vals, got = batch_in_chunks(flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes, chunk)
+        if any(r is not None for r in refs):
+            vals, got = _given_back(fun, refs, axes, vals, got, size)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
         results = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
         return out["tree"].unflatten(results)
 
     return vmap_f
+
+
+def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
+    """Write the first results to the mapped refs they are the last values of; the other results and their axes."""
+    mapped = [(r, a) for r, a in zip(refs, axes) if r is not None]
+    give_back([r for r, _ in mapped], [_placed(fun, v, g, a, size) for (_, a), v, g in zip(mapped, vals, got)])
+    return vals[len(mapped):], got[len(mapped):]
 
 
 def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
@@ -96,7 +111,7 @@ def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
 
 def _is_no_array(x) -> bool:
     """Whether a leaf is a Python object of another kind than arrays and numbers, passed on as it is."""
-    if isinstance(x, (Array, np.ndarray, np.generic, int, float, complex)):
+    if isinstance(x, (Array, Ref, np.ndarray, np.generic, int, float, complex)):
         return False
     try:
         as_array(x)

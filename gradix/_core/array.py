@@ -119,7 +119,7 @@ def as_array(x) -> Array:
             dtypes.check_python_int(x, dtype)
         return scalar_array(x, dtype, weak)
     if isinstance(x, (np.ndarray, np.generic)):
-        if isinstance(x, np.ma.MaskedArray):
+        if t is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):  # `ma` loads late
             raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use "
                              "x.filled(value), or pass x.data and x.mask.")
         return wrap_host(canonical_host(x))
@@ -153,7 +153,8 @@ def _short_repr(x) -> str:
 
 def typeof(x):
     """The aval of an array, tracer or anything convertible to one."""
-    return x.aval if isinstance(x, Array) else as_array(x).aval
+    aval = getattr(x, "aval", None)             # of arrays, and of refs
+    return as_array(x).aval if aval is None else aval
 
 
 def _plain_number(x):

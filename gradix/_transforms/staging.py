@@ -7,6 +7,7 @@ from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
 from gradix._core.operators import Array
+from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Trace, Tracer, bind, new_level, state
 
 
@@ -22,6 +23,8 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Records each primitive as an equation; a value from outside becomes a literal or a constant."""
 
+    refs: dict[Ref, LocalRef] = {}          # replaced when the first is met
+
     def __init__(self, debug: DebugInfo = no_debug):
         self.debug = debug
         self.invars: list[Var] = []
@@ -32,6 +35,16 @@ class StagingTrace(Trace):
         var = Var(aval)
         self.invars.append(var)
         return StagingTracer(self, var)
+
+    def local(self, ref: Ref) -> LocalRef:
+        """What stands for a mutable array from outside; its value comes in when it is first met."""
+        found = self.refs.get(ref)
+        if found is None:
+            var = Var(ref.aval.inner_aval)
+            if not self.refs:
+                self.refs = {}
+            found = self.refs[ref] = LocalRef(ref, var, StagingTracer(self, var))
+        return found
 
     def operand(self, a):
         if type(a) is StagingTracer and a._trace is self:
@@ -97,12 +110,65 @@ def _depends_on(var, eqns) -> set:
 
 
 def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
-    """The jaxpr of `function`, which takes and returns lists of arrays, and the values of its constvars."""
+    """The jaxpr of `function`, which takes and returns lists of arrays, and the values of its constvars.
+
+    Raises:
+        NotImplementedError: it writes to a mutable array from outside.
+    """
     trace = StagingTrace(debug)
     with new_level(trace, stage=True):
         outs = function(*[trace.new_arg(a) for a in avals])
+        refs = trace.refs
         jaxpr, consts = trace.close(outs)
-    return jaxpr, consts
+    return _with_values_read(refs, jaxpr, consts) if refs else (jaxpr, consts)
+
+
+def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
+    """The program with what it read of mutable arrays as constants."""
+    for local in refs.values():
+        if local.is_written:
+            raise NotImplementedError(
+                f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where values can "
+                "only be returned: a rule of custom_jvp or custom_vjp inside a loop, or a function given to a solver or a "
+                "reduction. Return the value, and write it outside.")
+    return (jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects),
+            [*consts, *[r.read() for r in refs]])
+
+
+def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list, list[LocalRef]]:
+    """As `stage` for a function that may use mutable arrays from outside.
+
+    The jaxpr takes the value of each of them after its other inputs, and returns after its other results the last values
+    of those that were written.
+    """
+    trace = StagingTrace(debug)
+    with new_level(trace, stage=True):
+        outs = function(*[trace.new_arg(a) for a in avals])
+        refs = list(trace.refs.values())
+        trace.invars += [r.var for r in refs]
+        jaxpr, consts = trace.close([*outs, *[r.value for r in refs if r.is_written]])
+    return jaxpr, consts, refs
+
+
+def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True) -> tuple[Jaxpr, list]:
+    """What `stage_with_refs` gave, as a program that takes the values of the refs in `order` first, then its arguments.
+
+    It returns their last values first, unless `give_back` is False; what is read of other refs becomes a constant.
+    """
+    own = {r.ref: r.var for r in refs}
+    n, n_out = len(jaxpr.invars) - len(refs), len(jaxpr.outvars) - sum([r.is_written for r in refs])
+    ins = [own.get(ref) or Var(ref.aval.inner_aval) for ref in order]
+    last = dict(zip([r.ref for r in refs if r.is_written], jaxpr.outvars[n_out:]))
+    read = [r for r in refs if r.ref not in order]
+    outs = [last.get(ref, v) for ref, v in zip(order, ins)] if give_back else []
+    whole = Jaxpr([*jaxpr.constvars, *[r.var for r in read]], [*ins, *jaxpr.invars[:n]], [*outs, *jaxpr.outvars[:n_out]],
+                  jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    return whole, [*consts, *[r.ref.read() for r in read]]
+
+
+def written(*programs) -> list[Ref]:
+    """The refs that any of the lists of `LocalRef` says is written, once each."""
+    return list(dict.fromkeys([r.ref for refs in programs for r in refs if r.is_written]))
 
 
 def stage_open(function, avals, debug: DebugInfo = no_debug) -> tuple[ClosedJaxpr, list]:

@@ -1,0 +1,118 @@
+"""Mutable arrays among the arguments of loops, branches and jitted functions, and written to inside of them."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from gradix._api.traced import Traced
+from gradix._control.call import jit_p
+from gradix._core.refs import AbstractRef, LocalRef, Ref
+from gradix._core.trace import Tracer, bind, state
+from gradix._runtime.program import Program
+
+
+def give_back(refs: list[Ref], results: list) -> list:
+    """Write the first results to the refs they are the last values of; the other results."""
+    for ref, value in zip(refs, results):
+        ref.write(value)
+    return results[len(refs):]
+
+
+def check_only_read(refs: list[LocalRef], where: str) -> None:
+    """Raise where a function that only decides writes to a mutable array."""
+    for local in refs:
+        if local.is_written:
+            raise ValueError(f"{where} writes to {local.ref._name()}. It may read it; write in the body.")
+
+
+# -- refs among arguments ---------------------------------------------------------------------------------------------
+
+def without_refs(leaves) -> tuple:
+    """The leaves that are arrays."""
+    return tuple([x for x in leaves if not isinstance(x, Ref)])
+
+
+def bound_refs(function: Callable, leaves, tree) -> Callable:
+    """A function of the leaves that are arrays, for one of arguments some leaves of which are refs."""
+    @functools.wraps(function)
+    def bound(*given):
+        arrays = iter(given)
+        return function(*tree.unflatten([x if isinstance(x, Ref) else next(arrays) for x in leaves]))
+    bound.__signature__ = None                   # type: ignore[attr-defined]
+    return bound
+
+
+def inner_refs(leaves, given) -> tuple[list, list[Ref]]:
+    """Arguments with a ref of its own for each that is a ref outside, and these refs."""
+    pairs = [(Ref(AbstractRef(g.aval), g), True) if isinstance(x, Ref) else (g, False) for x, g in zip(leaves, given)]
+    return [x for x, _ in pairs], [x for x, is_new in pairs if is_new]
+
+
+def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):
+    """A scan over refs: the body gets a ref to a row of each, and what it writes goes to that row."""
+    refs = [x for x in rows if isinstance(x, Ref)]
+
+    @functools.wraps(f)
+    def body(carry, given):
+        full, inner = inner_refs(rows, given)
+        carry, y = f(carry, tree.unflatten(full))
+        return carry, (y, [r.read() for r in inner])
+
+    carry, (ys, last) = scan(body, init, [x.read() if isinstance(x, Ref) else x for x in rows], **options)
+    give_back(refs, last)
+    return carry, ys
+
+
+# -- jit --------------------------------------------------------------------------------------------------------------
+
+class TracedWithRefs(Traced):
+    """One signature of a jitted function that uses mutable arrays: their values go in, the written ones come out.
+
+    `refs` tells of each whether it is an argument, by the number of the leaf, or which ref the function captured; and
+    whether it is written.
+    """
+
+    __slots__ = ("refs",)
+
+    def run(self, leaves):
+        return self.run_as(None, leaves)
+
+    def run_as(self, program: Program | None, leaves):
+        refs = [leaves[source] if isinstance(source, int) else source for source, _ in self.refs]
+        self._check_distinct(refs)
+        args = [*self.consts, *without_refs(leaves), *[r.read() for r in refs]]
+        if state.stage is not None or any(isinstance(x, Tracer) for x in args):
+            outs = bind(jit_p, args, {"jaxpr": self.jaxpr, "name": self.name})
+        else:
+            outs = (program or self.program or self.compiled())(args)
+        back = [r for r, (_, is_written) in zip(refs, self.refs) if is_written]
+        n = len(outs) - len(back)
+        give_back(back, outs[n:])
+        return outs[:n]
+
+    def _check_distinct(self, refs) -> None:
+        if len(refs) < 2 or len({id(r) for r in refs}) == len(refs):
+            return
+        first, second = next((i, j) for j in range(len(refs)) for i in range(j) if refs[i] is refs[j])
+        places = sorted([self.refs[i][0] for i in (first, second)], key=lambda s: s if isinstance(s, int) else 1 << 30)
+        names = [f"argument {self.debug.arg_names[s]}" if isinstance(s, int) else "captured by it" for s in places]
+        raise ValueError(f"only one reference to a mutable array may be passed to a function, but {self.name} got "
+                         f"{refs[first]._name()} twice: {names[0]}, and {names[1]}. Writes to one would not be seen "
+                         "through the other. Pass it once.")
+
+
+def stand_ins(leaves) -> dict[int, Ref]:
+    """What a traced function gets for each leaf that is a ref."""
+    return {i: Ref(x.aval, None) for i, x in enumerate(leaves) if isinstance(x, Ref)}
+
+
+def all_of(leaves_count: int, given, refs: dict[int, Ref]) -> list:
+    """Leaves of arguments from arrays and stand-ins."""
+    arrays = iter(given)
+    return [refs[i] if i in refs else next(arrays) for i in range(leaves_count)]
+
+
+def sources(refs: list[LocalRef], inside: dict[int, Ref]) -> list[tuple]:
+    """Where each ref of a traced function comes from, and whether it is written."""
+    place = {id(r): i for i, r in inside.items()}
+    return [(place.get(id(r.ref), r.ref), r.is_written) for r in refs]

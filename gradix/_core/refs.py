@@ -1,0 +1,408 @@
+"""Mutable arrays: a `Ref` holds an array and can be given another of the same type.
+
+A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from outside, the value becomes
+an input of the program; the last value written becomes an output, and whoever bound the program writes it back. So no
+transformation, and nothing that compiles, needs to know of mutation.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._base import source
+from gradix._core.abstract import AbstractValue
+from gradix._core.array import as_array
+from gradix._core.aval import ShapedArray
+from gradix._core.trace import LEAKED, Trace, Tracer, state
+
+
+class AbstractRef(AbstractValue):
+    """The type of a `Ref`: that of the array it holds."""
+
+    __slots__ = ("inner_aval", "memory_space", "kind")
+
+    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
+        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
+
+    def update(self, *, inner_aval=None, memory_space=None, kind=None) -> AbstractRef:
+        """The type with parts replaced."""
+        return AbstractRef(inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return self.str_short()
+
+    def __eq__(self, other) -> bool:
+        return type(other) is AbstractRef and self.inner_aval is other.inner_aval and self.kind == other.kind
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval, self.kind))
+
+
+class LocalRef:
+    """A `Ref` from outside a program being traced, inside it: the input it came in as, and what it holds now."""
+
+    __slots__ = ("ref", "var", "value", "is_written")
+
+    def __init__(self, ref: Ref, var, value):
+        self.ref, self.var, self.value, self.is_written = ref, var, value, False
+
+
+class Ref:
+    """An array that can be changed in place; made by `new_ref`.
+
+    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary array and stays as it
+    is when the ref changes. Inside `jit`, loops, branches and derivatives a ref works as outside.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> ref = gradix.new_ref(jnp.zeros(3))
+        >>> ref[1] = 5.0
+        >>> ref
+        Ref([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("aval", "_value", "_level", "_place", "_dead", "__weakref__")
+    __array_priority__ = 1000
+    __iter__ = None
+
+    def __init__(self, aval: AbstractRef, value, level: int | None = None):
+        self.aval, self._value = aval, value
+        self._level = state.depth if level is None else level      # traces at this level or above are inside
+        self._place, self._dead = source.current(), ""
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    weak_type = property(lambda self: self.aval.weak_type)
+    sharding = property(lambda self: self.read().sharding)
+    committed = property(lambda self: getattr(self.read(), "committed", False))
+    at = property(lambda self: _At(self))
+
+    # -- the value ----------------------------------------------------------------------------------------------------
+
+    def read(self):
+        """The array it holds."""
+        local = self._local()
+        return self._value if local is None else local.value
+
+    def write(self, value) -> None:
+        """Hold another array, of the same shape and dtype.
+
+        Raises:
+            ValueError: the array belongs to a transformation the ref is outside of.
+        """
+        local = self._local()
+        level = self._level if local is None else value_level()
+        if isinstance(value, Tracer) and level <= value._trace.level < LEAKED:
+            if self.aval.kind is None:
+                raise _inside_of(self, value)
+            value = _undifferentiated(value, level)
+        if local is None:
+            self._value = value
+        else:
+            local.value, local.is_written = value, True
+
+    def _local(self) -> LocalRef | None:
+        """The stand-in for the ref in the program being traced; None when it is none from outside."""
+        if self._dead:
+            raise ValueError(f"{self._name()} was given up by {self._dead} and cannot be used any more.")
+        s = state
+        if s.depth < self._level:                      # the function it was made in has returned
+            self._level = s.depth
+        stage: Any = s.stage
+        if stage is not None and stage.level >= self._level:
+            return stage.local(self)
+        if self._value is None:
+            raise ValueError(f"{self._name()} stands for an argument of a function that has returned. Keep the ref itself, "
+                             "not the one the traced function sees.")
+        return None
+
+    def _name(self) -> str:
+        return f"the mutable array {self.aval} made at {self._place}"
+
+    # -- what users do with it ----------------------------------------------------------------------------------------
+
+    def __getitem__(self, index):
+        return get(self, index)
+
+    def __setitem__(self, index, value) -> None:
+        swap(self, index, value, "ref[...] = value", False)
+
+    def addupdate(self, index, value) -> None:
+        """As the function `addupdate`."""
+        addupdate(self, index, value)
+
+    def unsafe_buffer_pointer(self) -> int:
+        return self.read().unsafe_buffer_pointer()
+
+    def block_until_ready(self) -> Ref:
+        self.read().block_until_ready()
+        return self
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: a mutable array of shape () has no first axis.")
+        return self.shape[0]
+
+    def __jax_array__(self):
+        raise TypeError(f"{self._name()} is no array: read it with ref[...], which gives one.")
+
+    def __array__(self, dtype=None, copy=None):
+        return self.__jax_array__()
+
+    def __repr__(self) -> str:
+        if self._dead:
+            return f"Ref<{self.aval}, given up by {self._dead}>"
+        value = self.read()
+        return f"Ref<{self.aval} of a traced program>" if isinstance(value, Tracer) else "Ref" + repr(value)[len("Array"):]
+
+    def __reduce__(self):
+        return new_ref, (self.read(),)
+
+
+def value_level() -> int:
+    """The level of the traces inside the program being traced."""
+    assert state.stage is not None
+    return state.stage.level + 1
+
+
+class _At:
+    """`ref.at[i]` is the part of the ref at `i`, to be read and written as a ref."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref):
+        self.ref = ref
+
+    def __getitem__(self, index) -> Ref:
+        return View(self.ref, index)
+
+
+class View(Ref):
+    """A part of another ref."""
+
+    __slots__ = ("base", "index")
+
+    def __init__(self, base: Ref, index):
+        part = get(base, index)
+        super().__init__(AbstractRef(part.aval, base.aval.memory_space, base.aval.kind), None, base._level)
+        self.base, self.index = base, index
+
+    def read(self):
+        return get(self.base, self.index)
+
+    def write(self, value) -> None:
+        swap(self.base, self.index, value, "ref.at[...]", False)
+
+
+def _inside_of(ref: Ref, value) -> ValueError:
+    trace: Trace = value._trace
+    what = {"BatchTrace": "a vmapped value"}.get(type(trace).__name__, "a differentiated value")
+    return ValueError(
+        f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: {ref._name()}.\n"
+        f"  where:   {source.current()}\n"
+        "  instead: write lax.stop_gradient(value), make the ref inside the function and return what it holds at the end,\n"
+        "           or, under vmap, pass the ref as an argument with an axis to map.")
+
+
+def _undifferentiated(value, level: int):
+    """What a ref of kind "no_grad_no_remat" takes of a differentiated value."""
+    while isinstance(value, Tracer) and level <= value._trace.level < LEAKED:
+        primal = getattr(value, "primal", None)
+        if primal is None:
+            raise ValueError("a mutable array from outside of vmap cannot hold a value that differs per example.")
+        value = primal
+    return value
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A mutable array that holds `init_val` at first.
+
+    Args:
+        init_val: an array or number.
+        memory_space: kept in the type; there is one memory.
+        kind: "no_grad_no_remat" lets differentiated values be written to it from inside of `grad`, without their
+            derivative.
+
+    Example:
+        >>> import gradix
+        >>> counter = gradix.new_ref(0)
+        >>> @gradix.jit
+        ... def count():
+        ...     counter[...] += 1
+        >>> count(), count(), counter
+        (None, None, Ref(2, dtype=int32))
+    """
+    if isinstance(init_val, Ref):
+        raise TypeError(f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one with "
+                        "the same value.")
+    if kind not in (None, "no_grad_no_remat"):
+        raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
+    value: Any = as_array(init_val)
+    if value.aval.weak_type:
+        value = value.astype(value.dtype)
+    return Ref(AbstractRef(value.aval, memory_space, kind), value)
+
+
+def empty_ref(ty, memory_space=None) -> Ref:
+    """A mutable array of a type, whose first value is zeros.
+
+    Example:
+        >>> import gradix
+        >>> gradix.empty_ref(gradix.ShapeDtypeStruct((2,), "float32"))
+        Ref([0., 0.], dtype=float32)
+    """
+    return new_ref(np.zeros(ty.shape, ty.dtype), memory_space=memory_space)
+
+
+def freeze(ref: Ref):
+    """The value of a ref, which may not be used any more.
+
+    Example:
+        >>> import gradix
+        >>> ref = gradix.new_ref(3.0)
+        >>> gradix.freeze(ref)
+        Array(3., dtype=float32)
+    """
+    return _end(ref, "freeze")
+
+
+def free_ref(ref: Ref) -> None:
+    """Give a ref up: it may not be used any more."""
+    _end(ref, "free_ref")
+
+
+def _end(ref: Ref, by: str):
+    _check_ref(by, ref)
+    if ref._local() is not None:
+        raise ValueError(f"{by}: {ref._name()} is from outside of the function being traced, and cannot be given up in it. "
+                         f"Read it with ref[...], or call {by} where it was made.")
+    value = ref.read()
+    ref._dead, ref._value = f"{by} at {source.current()}", None
+    return value
+
+
+def _check_ref(name: str, ref) -> None:
+    if not isinstance(ref, Ref):
+        raise TypeError(f"{name} expects a Ref as its first argument, got {ref!r} of type {type(ref).__name__}. Make one "
+                        "with gradix.new_ref(array).")
+
+
+def get(ref: Ref, idx=None):
+    """What a ref holds at an index: `ref[idx]`.
+
+    Raises:
+        ValueError: an index known now is out of range.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.ref.get(gradix.new_ref(jnp.arange(5)), slice(1, 3))
+        Array([1, 2], dtype=int32)
+    """
+    _check_ref("ref_get", ref)
+    value = ref.read()
+    return value if _is_whole(idx) else value[_checked(idx, ref)]
+
+
+def set(ref: Ref, idx, value) -> None:
+    """Write to a ref at an index: `ref[idx] = value`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> ref = gradix.new_ref(jnp.zeros(2))
+        >>> gradix.ref.set(ref, 1, 10.0)
+        >>> ref
+        Ref([ 0., 10.], dtype=float32)
+    """
+    swap(ref, idx, value, "ref_set", False)
+
+
+def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: bool = True):
+    """Write to a ref at an index, and return what was there.
+
+    Raises:
+        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part written.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.ref.swap(gradix.new_ref(jnp.arange(5)), 3, 10)
+        Array(3, dtype=int32)
+    """
+    _check_ref(_function_name, ref)
+    old = get(ref, idx) if _wants_old else None
+    value = _fitting(_function_name, ref, value)
+    if not _is_whole(idx):
+        value = ref.read().at[_checked(idx, ref)].set(value)
+    elif value.shape != ref.shape:
+        value = _broadcast(_function_name, ref, value)
+    ref.write(value)
+    return old
+
+
+def addupdate(ref: Ref, idx, x) -> None:
+    """Add to a ref at an index.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> ref = gradix.new_ref(jnp.arange(5))
+        >>> gradix.ref.addupdate(ref, 2, 10)
+        >>> ref
+        Ref([ 0,  1, 12,  3,  4], dtype=int32)
+    """
+    _check_ref("ref_addupdate", ref)
+    x, old = _fitting("ref_addupdate", ref, x), ref.read()
+    ref.write(old + _broadcast("ref_addupdate", ref, x) if _is_whole(idx) else old.at[_checked(idx, ref)].add(x))
+
+
+def _is_whole(idx) -> bool:
+    return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and not idx)
+
+
+def _checked(idx, ref: Ref):
+    """The index, none of whose ints is out of range."""
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    if Ellipsis not in [p for p in parts if type(p) is type(Ellipsis)]:
+        for n, (i, size) in enumerate(zip([p for p in parts if p is not None], ref.shape)):
+            if type(i) is int and not -size <= i < size:
+                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}.")
+    return idx
+
+
+def _fitting(name: str, ref: Ref, value):
+    """The value as an array of the ref's dtype."""
+    value = as_array(value)
+    dtype = ref.dtype
+    if value.dtype == dtype:
+        return value.astype(dtype) if value.aval.weak_type else value
+    order = "biufc"
+    if value.aval.weak_type and isinstance(dtype, np.dtype) and _rank(value.dtype, order) <= _rank(dtype, order):
+        return value.astype(dtype)
+    raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array keeps its "
+                     f"dtype: write value.astype({dtype}), or make the ref with dtype {value.dtype}.")
+
+
+def _rank(dtype, order: str) -> int:
+    return order.index(dtype.kind) if dtype.kind in order else order.index("f")
+
+
+def _broadcast(name: str, ref: Ref, value):
+    ndim = len(ref.shape)
+    if value.shape == ref.shape:
+        return value
+    if value.ndim > ndim or any(m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])):
+        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable array "
+                         "keeps its shape, and the value is broadcast to it.")
+    return ref.read().at[...].set(value)
