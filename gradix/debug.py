@@ -1,12 +1,19 @@
-"""Looking into traced code: printing and calling back with the values it computes."""
+"""Looking into traced code, and into what is traced and compiled when, and why."""
 
 from gradix._api.callbacks import (
     debug_callback as callback,
     debug_print as print,
+)
+from gradix._api.explain import (
+    Explanation as Explanation,
+    explain as explain,
+)
+from gradix._base.events import (
+    Event as Event,
 )
 from gradix._core.effects import (
     DebugEffect as DebugEffect,
     OrderedDebugEffect as OrderedDebugEffect,
 )
 
-__all__ = ["DebugEffect", "OrderedDebugEffect", "callback", "print"]
+__all__ = ["DebugEffect", "Event", "Explanation", "OrderedDebugEffect", "callback", "explain", "print"]

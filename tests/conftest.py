@@ -11,6 +11,11 @@ hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, de
 hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("GRADIX_TEST_PROFILE", "quick"))  # `make test-full` sets it
 
+# The suite writes no compiled programs into the user's home, and retraces on purpose; nor do the processes it starts.
+for _name, _value in (("gradix_cache", "off"), ("gradix_retrace_warning", 0)):
+    _config.config.update(_name, _value)
+    os.environ[_name.upper()] = str(_value)
+
 HAVE_PEER = importlib.util.find_spec("jax") is not None
 
 

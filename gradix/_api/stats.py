@@ -6,6 +6,8 @@ import dataclasses
 import reprlib
 from typing import Any
 
+from gradix._api import retraces
+from gradix._base import events
 from gradix._base.errors import RetraceError
 
 _REMEMBERED = 64                  # signatures a new one is compared with
@@ -20,8 +22,9 @@ class Stats:
         traces: how often the Python function was run to trace it.
         calls: how often the compiled function was called.
         compiles: how many programs XLA compiled for it.
-        seconds: the time spent tracing and compiling.
+        seconds: the time spent tracing, compiling and loading.
         reasons: for each trace after the first, what differed from the most similar trace before.
+        loads: how many compiled programs came from the disk cache.
     """
 
     traces: int
@@ -29,6 +32,7 @@ class Stats:
     compiles: int
     seconds: float
     reasons: tuple[str, ...]
+    loads: int = 0
 
 
 class Signature:
@@ -51,16 +55,20 @@ class Signature:
 class TraceLog:
     """The traces of one jitted function: counted, timed, and each explained by the ones before."""
 
-    __slots__ = ("traces", "compiles", "seconds", "reasons", "_known")
+    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own")
 
-    def __init__(self):
-        self.traces = self.compiles = 0
+    def __init__(self, is_own: bool = False):
+        self.traces = self.compiles = self.loads = 0
+        self._is_own = is_own                  # of this package: its retraces are nobody's fault
         self.seconds = 0.0
         self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
         self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
 
-    def add(self, signature: Signature, name: str, limit: int | None) -> None:
+    def add(self, signature: Signature, name: str, limit: int | None) -> str:
         """Count a trace that is about to be made.
+
+        Returns:
+            What it is for.
 
         Raises:
             RetraceError: `limit` traces have been made; the message says what differs.
@@ -75,15 +83,28 @@ class TraceLog:
         self.traces += 1
         if known:
             self.reasons.append(reason)
+            if not self._is_own and retraces.is_due(len(self.reasons)):
+                retraces.warn(name, list(self.reasons))
         self._known.append(signature)
+        reason = reason or "never traced before"
+        retraces.log_miss(name, reason)
+        return reason
 
-    def compiled(self, seconds: float) -> None:
-        """Count a program compiled by XLA."""
-        self.compiles += 1
+    def traced(self, name: str, seconds: float, reason: str) -> None:
+        """Add the time of a trace."""
+        self.seconds += seconds
+        events.tell("trace", name, seconds, reason)
+
+    def compiled(self, seconds: float, is_loaded: bool = False) -> None:
+        """Count a program compiled by XLA, or loaded from disk."""
+        if is_loaded:
+            self.loads += 1
+        else:
+            self.compiles += 1
         self.seconds += seconds
 
     def stats(self, calls: int) -> Stats:
-        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons))
+        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads)
 
 
 def _difference(known: list[Signature], new: Signature) -> str:

@@ -35,7 +35,7 @@ class Traced:
             donated = tuple([i + len(self.consts) for i in self.donated])
             self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
                                    compiler_options=self.options)
-            self.log.compiled(time.perf_counter() - start)
+            self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
             if donated:
                 _warn_of_unusable(self.program, self.name)
             elif not self.consts and type(self) is Traced:

@@ -6,8 +6,8 @@ from .tree.native import JaxRuntimeError
 # fmt: off
 __all__ = [
     "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "TracerArrayConversionError",
-    "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]
 # fmt: on
 
@@ -159,6 +159,10 @@ class InconclusiveDimensionOperation(Exception):
 
 class RetraceError(RuntimeError):
     """A function with `max_traces` was traced more often. The message names what differs from the traces before."""
+
+
+class RetraceWarning(UserWarning):
+    """A function was traced again and again. The message names the arguments that differed."""
 
 
 # Tracebacks name the classes as users write them.

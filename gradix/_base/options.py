@@ -102,7 +102,7 @@ INTEGERS = {
 FLOATS = {
     "jax_exec_time_optimization_effort": 0.0,
     "jax_memory_fitting_effort": 0.0,
-    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
 }
 
 # name: default; None is allowed

@@ -22,6 +22,12 @@ def _is_inside(filename: str) -> bool:
     return inside
 
 
+def is_inside(filename: str) -> bool:
+    """Whether a file belongs to this package, or to plumbing that explains nothing to the user."""
+    found = _inside.get(filename)
+    return _is_inside(filename) if found is None else found
+
+
 class SourcePlace:
     """One instruction of the user's program; file, line and function are looked up when read."""
 

@@ -11,6 +11,7 @@ from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._runtime import policy, xla
+from gradix._runtime.compilation import obtain
 from gradix._stablehlo.module import LoweredModule, lower_jaxpr
 
 _trace_expand: list[Callable] = []
@@ -52,15 +53,14 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
 class Program:
     """A compiled program; calling it with a list of arrays gives a list of arrays."""
 
-    __slots__ = ("executable", "run", "call", "consts", "kept", "out_avals", "lowered", "donated")
+    __slots__ = ("executable", "run", "call", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded")
 
     def __init__(self, closed: ClosedJaxpr, name: str, *, donated=(), keep_unused: bool = False,
                  compiler_options: dict | None = None, lowered: LoweredModule | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         options = xla.options(compiler_options=compiler_options, fusion_emitters=policy.wants_fusion_emitters(lowered))
-        self.executable = xla.compile(lowered.text, lowered.in_avals, lowered.out_avals, lowered.host_callbacks,
-                                      options)
+        self.executable, self.is_loaded = obtain(lowered, name, options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals

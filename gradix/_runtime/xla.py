@@ -36,6 +36,7 @@ from gradix._runtime.xla_custom_calls import (
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,
+    options_key as options_key,
 )
 from gradix._runtime.xla_program import (
     Executable as Executable,

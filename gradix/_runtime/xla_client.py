@@ -52,15 +52,16 @@ def client():
 @functools.lru_cache(None)
 def fingerprint() -> str:
     """What compiled code depends on besides the program: jaxlib, the CPU and XLA's flags. Starts no client."""
-    parts = [jaxlib_version, str(xc._version), platform.platform(), os.environ.get("XLA_FLAGS", ""), _cpu()]
+    machine = f"{platform.system()} {platform.machine()}"
+    parts = [jaxlib_version, str(xc._version), machine, os.environ.get("XLA_FLAGS", ""), _cpu()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _cpu() -> str:
     """The CPU's model and features."""
     try:
-        with open("/proc/cpuinfo") as f:
-            lines = f.read().split("\n\n", 1)[0].splitlines()
+        with open("/proc/cpuinfo", "rb", buffering=0) as f:     # the first of perhaps hundreds is enough
+            lines = f.read(1 << 14).decode(errors="replace").split("\n\n", 1)[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
     return "\n".join([s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))])

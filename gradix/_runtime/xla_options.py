@@ -68,6 +68,12 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
     return {**ours, **dict(opts.overrides)}
 
 
+def options_key(opts: Options, platform: str) -> str:
+    """All that `build` asks of the compiler, as text for the key of a disk cache."""
+    loops = SMALL_LOOP_BYTES if opts.small_loops and platform == "cpu" else None
+    return f"{sorted(_flags(opts, platform).items())} {loops}"
+
+
 def drop_unknown(opts: Options, error: Exception) -> bool:
     """Whether `error` says that a flag of ours (not the user's) is unknown here; it is then left out for good."""
     text = str(error)

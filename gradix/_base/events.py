@@ -1,0 +1,77 @@
+"""What the compiler does, told to whoever listens: traces, compilations, programs loaded from disk."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+from gradix._base import config, source
+from gradix._base.lazy import lazy_module
+
+logging = lazy_module("logging")       # 20 ms, so only those who log pay
+listeners: list[Callable[[Event], None]] = []
+_options = config.state
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One thing the compiler did.
+
+    Attributes:
+        kind: "trace", "compile" (by XLA) or "load" (a compiled program, from disk).
+        function: the name of the function.
+        seconds: how long it took.
+        why: of a trace, what differs from the traces before; of a compilation, why no compiled program was at hand.
+        place: the user's file and line.
+    """
+
+    kind: str
+    function: str
+    seconds: float
+    why: str
+    place: str
+
+    def __str__(self) -> str:
+        reason = f": {self.why}" if self.why else ""
+        return f"{self.kind:<7} {self.function} ({1e3 * self.seconds:.1f} ms) at {self.place}{reason}"
+
+
+def is_wanted() -> bool:
+    """Whether anybody asks what the compiler does."""
+    return bool(listeners) or _options.jax_log_compiles
+
+
+def tell(kind: str, function: str, seconds: float, why: str = "") -> None:
+    """Pass on what happened, if anybody asks."""
+    if not listeners and not _options.jax_log_compiles:
+        return
+    event = Event(kind, function, seconds, why, place())
+    for listener in list(listeners):
+        listener(event)
+    if _options.jax_log_compiles:
+        warn("compile", "%s", _SAID[kind].format(e=event) + (f" ({why})" if why else ""))
+
+
+_SAID = {
+    "trace": "Finished tracing {e.function} for jit in {e.seconds:.6f} sec at {e.place}",
+    "compile": "Compiling jit({e.function}): finished XLA compilation in {e.seconds:.6f} sec",
+    "load": "Loaded jit({e.function}) from the compilation cache in {e.seconds:.6f} sec",
+}
+
+
+def place() -> str:
+    """The user's file and line that led here."""
+    at = source.current()
+    return f"{os.path.relpath(at.file) if _is_below_here(at.file) else at.file}:{at.line}"
+
+
+def _is_below_here(file: str) -> bool:
+    try:
+        return os.path.abspath(file).startswith(os.getcwd() + os.sep)
+    except OSError:
+        return False
+
+
+def warn(logger: str, message: str, *values) -> None:
+    """Write one line to the log of `gradix.<logger>`, as a warning."""
+    logging.getLogger(f"gradix.{logger}").warning(message, *values)

@@ -1,0 +1,74 @@
+"""Executables: from disk where an earlier process compiled the same program, else from XLA."""
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from gradix._base import config, events
+from gradix._runtime import disk_cache, xla
+from gradix._runtime.cache_key import key_of
+from gradix._stablehlo.module import LoweredModule
+
+_options = config.state
+
+
+class Obtained(NamedTuple):
+    """An executable, and whether it came from disk."""
+
+    executable: xla.Executable
+    is_loaded: bool
+
+
+def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
+    """The executable of a lowered program.
+
+    Args:
+        name: of the function, for `explain`.
+
+    Raises:
+        RuntimeFailure: XLA refuses the program or its options.
+    """
+    start, why = time.perf_counter(), ""
+    entries = disk_cache.current()
+    if entries is None:
+        why = "the disk cache is off"
+    elif module.host_callbacks:                       # functions of this process, which no other can call
+        entries, why = None, "it calls Python, so it is not kept on disk"
+    key = key_of(module.text, options) if entries is not None else ""
+    found = _load(entries, key, module, options) if entries is not None else None
+    if found is not None:
+        events.tell("load", name, time.perf_counter() - start)
+        return Obtained(found, True)
+    made = xla.compile(module.text, module.in_avals, module.out_avals, module.host_callbacks, options)
+    seconds = time.perf_counter() - start
+    if entries is not None:
+        why = "not on disk" if _keep(entries, key, made, seconds) else "not on disk, and not kept there"
+    events.tell("compile", name, seconds, why)
+    return Obtained(made, False)
+
+
+def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable | None:
+    payload = entries.read(key)
+    if payload is None:
+        return None
+    try:
+        return xla.deserialize(payload, module.in_avals, module.out_avals, (), options)
+    except (xla.RuntimeFailure, ValueError) as error:
+        return entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
+
+
+def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
+    """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
+
+    Not in a thread: it takes a hundredth of the compilation, and a thread would lose it where the process ends.
+    """
+    if seconds < _options.jax_persistent_cache_min_compile_time_secs:
+        return False
+    try:
+        payload = made.serialize()
+    except xla.RuntimeFailure:                        # a few programs have no serial form
+        return False
+    if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
+        return False
+    entries.write(key, payload)
+    return True
