@@ -20,11 +20,9 @@ from gradix._api.arguments import (
     signature,
 )
 from gradix._api.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.retraces import is_own
 from gradix._api.stats import Signature, Stats, TraceLog
 from gradix._api.traced import Traced, check_results, kind_of_traced
-from gradix._api.refs import TracedWithRefs, all_of, sources, stand_ins, without_refs
-from gradix._api.retraces import is_own
-from gradix._api.specialize import Tree, paths_of
 from gradix._base import config as _config
 from gradix._base.tree import flatten, keystr, tree_flatten, tree_flatten_with_path
 from gradix._control.call import jit_p
@@ -55,13 +53,13 @@ def clear_caches() -> None:
 _SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
 
 
-class JitFunction:
-    """A function compiled by XLA for each signature it is called with; made by `jit`."""
-
 def jitted_functions() -> list[JitFunction]:
     """All functions of `jit` that are alive."""
     return list(_functions)
 
+
+class JitFunction:
+    """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
@@ -74,7 +72,7 @@ def jitted_functions() -> list[JitFunction]:
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
         self._plans: dict[int, tuple[list, list]] = {}
-        self._calls, self._log, self._max_traces, self._max_paths = 0, TraceLog(is_own(fun)), max_traces, max_paths
+        self._calls, self._log, self._max_traces = 0, TraceLog(is_own(fun)), max_traces
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
@@ -142,45 +140,19 @@ def jitted_functions() -> list[JitFunction]:
         shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, self._max_traces)
-        if self._max_paths is not None and not whole:
-            return self._tree(avals, tree, args, kwargs, debug)
         start = time.perf_counter()
 
         def flat(*tracers):
-            return self._results(all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out)
+            dynamic, named = tree.unflatten(tracers)
+            given, keywords = self._join(dynamic, named, args, kwargs)
+            result = self._fun(*given, **keywords)
+            outs, out["tree"] = tree_flatten(result)
+            return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
 
-        jaxpr, consts, refs = stage_with_refs(flat, [x.aval for x in without_refs(leaves)] if inside else avals, debug)
-        closed, consts = hoist(jaxpr, consts)
+        jaxpr, consts = stage_open(flat, avals, debug)
         self._log.traced(self._name, time.perf_counter() - start, reason)
-        kind = TracedWithRefs if refs or inside else kind_of_traced()
-        traced = kind(closed, consts, out["tree"], debug, self._name, self._donated(args, kwargs), self._keep_unused,
-                      self._compiler_options, avals, self._log)
-        if isinstance(traced, TracedWithRefs):
-            traced.refs = sources(refs, inside)
-        return traced
-
-    def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
-        """The Python function's results as arrays; the tree of them goes to `out`."""
-        dynamic, named = tree.unflatten(tracers)
-        given, keywords = self._join(dynamic, named, args, kwargs)
-        result = self._fun(*given, **keywords)
-        outs, out["tree"] = tree_flatten(result)
-        return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
-
-    def _tree(self, avals, tree, args, kwargs, debug) -> Tree:
-        """What follows the function wherever it decides by the values of its arguments."""
-        nums = self._static_positions(len(args))                # the others are not to be kept alive
-        args = [a if i in nums else None for i, a in enumerate(args)]
-        kwargs = {k: v if k in self._static_argnames else None for k, v in kwargs.items()}
-
-        def function(tracers):
-            out: dict = {}
-            return self._results(tracers, tree, args, kwargs, out), out["tree"]
-
-        def make(closed):
-            return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
-                                    closed.in_avals, self._log)
-        return Tree(function, avals, debug, make, self._log, self._max_paths)
+        return kind_of_traced()(jaxpr, consts, out["tree"], debug, self._name, self._donated(args, kwargs),
+                                self._keep_unused, self._compiler_options, avals, self._log)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 
