@@ -98,3 +98,38 @@ def check_callable(name: str, function) -> None:
 
 def here() -> str:
     return str(source.current())
+
+
+def positions(numbers, count: int) -> set[int]:
+    """Argument numbers, of which negative ones count from the end, that are among the first `count`."""
+    return {n % count for n in numbers if -count <= n < count}
+
+
+def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
+    """Numbers and names of arguments, each told by the other through the signature; both checked against it."""
+    sig = signature(fun) if nums or names else None
+    if sig is None:
+        return nums, names
+    params = list(sig.parameters.values())
+    kinds = [p.kind for p in params]
+    positional = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    has_varargs = any(k is k.VAR_POSITIONAL for k in kinds)
+    has_kwargs = any(k is k.VAR_KEYWORD for k in kinds)
+    for n in nums:
+        if not -len(positional) <= n < len(positional) and not has_varargs:
+            raise ValueError(f"jitted function has {kind}_argnums={nums} but only accepts {len(positional)} positional "
+                             f"arguments: {', '.join(positional) or 'none'}.")
+    for name in names:
+        if name not in sig.parameters and not has_kwargs:
+            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
+                             f"{sig}")
+    if not has_varargs:
+        nums = tuple([n % len(positional) for n in nums])
+    by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
+    by_name = [positional.index(n) for n in names if n in positional]
+    all_nums = tuple(dict.fromkeys([*nums, *by_name]))
+    return all_nums, tuple(dict.fromkeys([*names, *[n for n in by_number if _by_keyword(sig, n)]]))
+
+
+def _by_keyword(sig, name: str) -> bool:
+    return sig.parameters[name].kind is not sig.parameters[name].POSITIONAL_ONLY

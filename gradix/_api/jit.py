@@ -15,12 +15,16 @@ from gradix._api.arguments import (
     as_names,
     as_numbers,
     check_callable,
+    complete,
     debug_info,
     name_of,
+    positions,
     signature,
 )
 from gradix._api.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.refs import TracedWithRefs, all_of, sources, stand_ins, without_refs
 from gradix._api.retraces import is_own
+from gradix._api.specialize import Tree, paths_of
 from gradix._api.stats import Signature, Stats, TraceLog
 from gradix._api.traced import Traced, check_results, kind_of_traced
 from gradix._base import config as _config
@@ -31,11 +35,12 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import dispatch, program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
-from gradix._transforms.staging import eval_closed, stage_closed, stage_open
+from gradix._transforms.staging import eval_closed, hoist, stage_closed, stage_with_refs
 
 _options = _config.state
 
@@ -63,7 +68,7 @@ class JitFunction:
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
-                 max_traces: int | None = None):
+                 max_traces: int | None = None, max_paths: int | None = None):
         functools.update_wrapper(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
@@ -72,7 +77,7 @@ class JitFunction:
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
         self._plans: dict[int, tuple[list, list]] = {}
-        self._calls, self._log, self._max_traces = 0, TraceLog(is_own(fun)), max_traces
+        self._calls, self._log, self._max_traces, self._max_paths = 0, TraceLog(is_own(fun)), max_traces, max_paths
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
@@ -97,12 +102,15 @@ class JitFunction:
             traced = None
         if traced is None:
             return self._call_general(leaves, tree, parts[2], args, kwargs)
-        direct = traced.direct
-        return traced.out_tree.unflatten(traced.run(leaves) if direct is None else direct(leaves))
+        return traced.call(leaves)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
-        leaves = [x if isinstance(x, Array) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
+        leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
+        if type(traced) is Tree:
+            return traced.run(leaves)
+        if type(traced) is TracedWithRefs:
+            return traced.out_tree.unflatten(traced.run(leaves))
         tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
         if not tracing:
             outs = traced.run(leaves)
@@ -132,7 +140,7 @@ class JitFunction:
             self._cache.pop(next(iter(self._cache)), None)
         self._cache[key] = traced
 
-    def _trace(self, leaves, tree, static, args, kwargs) -> Traced:
+    def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
         avals, out = [x.aval for x in leaves], {}
         dynamic, named, values = self._parts(args, kwargs)
         debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
@@ -140,19 +148,46 @@ class JitFunction:
         shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, self._max_traces)
+        if self._max_paths is not None and not whole:
+            return self._tree(avals, tree, args, kwargs, debug)
         start = time.perf_counter()
+        inside = stand_ins(leaves)
 
         def flat(*tracers):
-            dynamic, named = tree.unflatten(tracers)
-            given, keywords = self._join(dynamic, named, args, kwargs)
-            result = self._fun(*given, **keywords)
-            outs, out["tree"] = tree_flatten(result)
-            return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
+            return self._results(all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out)
 
-        jaxpr, consts = stage_open(flat, avals, debug)
+        jaxpr, consts, refs = stage_with_refs(flat, [x.aval for x in without_refs(leaves)] if inside else avals, debug)
+        closed, consts = hoist(jaxpr, consts)
         self._log.traced(self._name, time.perf_counter() - start, reason)
-        return kind_of_traced()(jaxpr, consts, out["tree"], debug, self._name, self._donated(args, kwargs),
-                                self._keep_unused, self._compiler_options, avals, self._log)
+        kind = TracedWithRefs if refs or inside else kind_of_traced()
+        traced = kind(closed, consts, out["tree"], debug, self._name, self._donated(args, kwargs), self._keep_unused,
+                      self._compiler_options, avals, self._log)
+        if isinstance(traced, TracedWithRefs):
+            traced.refs = sources(refs, inside)
+        return traced
+
+    def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
+        """The Python function's results as arrays; the tree of them goes to `out`."""
+        dynamic, named = tree.unflatten(tracers)
+        given, keywords = self._join(dynamic, named, args, kwargs)
+        result = self._fun(*given, **keywords)
+        outs, out["tree"] = tree_flatten(result)
+        return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
+
+    def _tree(self, avals, tree, args, kwargs, debug) -> Tree:
+        """What follows the function wherever it decides by the values of its arguments."""
+        nums = self._static_positions(len(args))                # the others are not to be kept alive
+        args = [a if i in nums else None for i, a in enumerate(args)]
+        kwargs = {k: v if k in self._static_argnames else None for k, v in kwargs.items()}
+
+        def function(tracers):
+            out: dict = {}
+            return self._results(tracers, tree, args, kwargs, out), out["tree"]
+
+        def make(closed):
+            return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
+                                    closed.in_avals, self._log)
+        return Tree(function, avals, debug, make, self._log, self._max_paths)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 
@@ -204,7 +239,7 @@ class JitFunction:
         return plan
 
     def _static_positions(self, count: int) -> set[int]:
-        return _positions(self._static_argnums, count)
+        return positions(self._static_argnums, count)
 
     def _join(self, dynamic, named, args, kwargs):
         """All arguments, dynamic ones replaced."""
@@ -229,7 +264,7 @@ class JitFunction:
         """Which leaves of the dynamic arguments are donated."""
         if not self._donate_argnums and not self._donate_argnames:
             return ()
-        numbers, static = _positions(self._donate_argnums, len(args)), self._static_positions(len(args))
+        numbers, static = positions(self._donate_argnums, len(args)), self._static_positions(len(args))
         parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
         parts += [(k in self._donate_argnames, kwargs[k]) for k in sorted(kwargs) if k not in self._static_argnames]
         out: list[int] = []
@@ -292,7 +327,7 @@ class JitFunction:
             >>> f.stats().reasons
             ('argument x: float32[3] -> float32[4]',)
         """
-        return self._log.stats(self._calls)
+        return self._log.stats(self._calls, paths_of(list(self._cache.values())))
 
     def _cache_size(self) -> int:
         return len(self._cache)
@@ -314,12 +349,9 @@ class JitFunction:
         dynamic, named, static = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else _typed(x) for x in leaves]
+        if self._max_paths is not None:                         # there are no values to decide by: traced as a whole
+            return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
-
-
-def _positions(numbers, count: int) -> set[int]:
-    """Argument numbers, of which negative ones count from the end, that are among the first `count`."""
-    return {n % count for n in numbers if -count <= n < count}
 
 
 def _bound_axes() -> list:
@@ -386,7 +418,7 @@ _program.install_tracer(_trace_expand)
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
         backend: str | None = None, inline: bool = False, compiler_options: dict | None = None,
-        max_traces: int | None = None):
+        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
@@ -398,6 +430,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         inline: inside another traced function, write the equations in place of a call.
         compiler_options: XLA debug options by name.
         max_traces: how often the function may be traced; one time more raises and says what differed.
+        specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
+            is run to get the value, and each way the function goes is kept as compiled segments.
+        max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
@@ -420,45 +455,20 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  static_argnums=static_argnums, static_argnames=static_argnames,
                                  donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
-                                 compiler_options=compiler_options, max_traces=max_traces)
+                                 compiler_options=compiler_options, max_traces=max_traces, specialize=specialize,
+                                 max_paths=max_paths)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
-    nums, names = _complete(fun, "static", nums, names)
+    nums, names = complete(fun, "static", nums, names)
     donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
     donated_names = as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
-    donated, donated_names = _complete(fun, "donate", donated, donated_names)
+    donated, donated_names = complete(fun, "donate", donated, donated_names)
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
                          f"donate_argnums={donated}. A static argument has no memory to donate.")
-    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces)
-
-
-def _complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
-    """Numbers and names of arguments, each told by the other through the signature; both checked against it."""
-    sig = signature(fun) if nums or names else None
-    if sig is None:
-        return nums, names
-    params = list(sig.parameters.values())
-    kinds = [p.kind for p in params]
-    positional = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    has_varargs = any(k is k.VAR_POSITIONAL for k in kinds)
-    has_kwargs = any(k is k.VAR_KEYWORD for k in kinds)
-    for n in nums:
-        if not -len(positional) <= n < len(positional) and not has_varargs:
-            raise ValueError(f"jitted function has {kind}_argnums={nums} but only accepts {len(positional)} positional "
-                             f"arguments: {', '.join(positional) or 'none'}.")
-    for name in names:
-        if name not in sig.parameters and not has_kwargs:
-            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
-                             f"{sig}")
-    if not has_varargs:
-        nums = tuple([n % len(positional) for n in nums])
-    by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
-    by_name = [positional.index(n) for n in names if n in positional]
-    all_nums = tuple(dict.fromkeys([*nums, *by_name]))
-    return all_nums, tuple(dict.fromkeys([*names, *[n for n in by_number if _by_keyword(sig, n)]]))
-
-
-def _by_keyword(sig, name: str) -> bool:
-    return sig.parameters[name].kind is not sig.parameters[name].POSITIONAL_ONLY
+    if specialize and (donated or donated_names):
+        raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
+                         "out donate_argnums and donate_argnames.")
+    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
+                       max_paths if specialize else None)

@@ -7,6 +7,7 @@ import reprlib
 from typing import Any
 
 from gradix._api import retraces
+from gradix._api.specialize_paths import NO_PATHS, Paths
 from gradix._base import events
 from gradix._base.errors import RetraceError
 
@@ -25,6 +26,7 @@ class Stats:
         seconds: the time spent tracing, compiling and loading.
         reasons: for each trace after the first, what differed from the most similar trace before.
         loads: how many compiled programs came from the disk cache.
+        paths: the ways a function jitted with specialize=True has gone.
     """
 
     traces: int
@@ -33,6 +35,7 @@ class Stats:
     seconds: float
     reasons: tuple[str, ...]
     loads: int = 0
+    paths: Paths = NO_PATHS
 
 
 class Signature:
@@ -95,6 +98,11 @@ class TraceLog:
         self.seconds += seconds
         events.tell("trace", name, seconds, reason)
 
+    def another_way(self, reason: str) -> None:
+        """Count a run of the Python function for a decision not met before."""
+        self.traces += 1
+        self.reasons.append(reason)
+
     def compiled(self, seconds: float, is_loaded: bool = False) -> None:
         """Count a program compiled by XLA, or loaded from disk."""
         if is_loaded:
@@ -103,8 +111,8 @@ class TraceLog:
             self.compiles += 1
         self.seconds += seconds
 
-    def stats(self, calls: int) -> Stats:
-        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads)
+    def stats(self, calls: int, paths: Paths = NO_PATHS) -> Stats:
+        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths)
 
 
 def _difference(known: list[Signature], new: Signature) -> str:

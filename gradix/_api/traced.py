@@ -4,6 +4,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl, is_shared
@@ -21,13 +22,13 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "direct", "log")
+                 "avals", "call", "log")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
         self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
         self.program: Program | None = None
-        self.direct: Callable[[list], list] | None = None       # what runs it, where `run` would only pass on
+        self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
     def compiled(self) -> Program:
         if self.program is None:
@@ -38,15 +39,22 @@ class Traced:
             self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
             if donated:
                 _warn_of_unusable(self.program, self.name)
-            elif not self.consts and type(self) is Traced:
-                self.direct = self.program.call
+            elif not self.consts and type(self) is Traced and self.out_tree is not None:
+                self.call = _caller(self.program.call, self.out_tree)
         return self.program
+
+    def run_whole(self, leaves):
+        return self.out_tree.unflatten(self.run(leaves))
 
     def run(self, leaves):
         """Call the compiled program on concrete arrays."""
         if self.donated:
             return self.run_donating(self.program or self.compiled(), leaves)
         return (self.program or self.compiled())(self.consts + leaves if self.consts else leaves)
+
+    def run_as(self, program: Program, leaves):
+        """Call another compilation of the program on concrete arrays."""
+        return program([*self.consts, *leaves])
 
     def run_donating(self, program: Program, leaves):
         """As `run`; the arguments whose memory a result took over have no value any more."""
@@ -83,6 +91,14 @@ class FloatCheckedTraced(Traced):
         outs = super().run(leaves)
         check_results(outs, self.name, self.jaxpr, self.consts + leaves)
         return outs
+
+
+def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
+    unflatten = out_tree.unflatten
+
+    def call(leaves):
+        return unflatten(run(leaves))
+    return call
 
 
 def kind_of_traced() -> type[Traced]:
