@@ -118,6 +118,7 @@ from gradix._api.vmap import vmap as vmap
 from gradix import (
     ad_checkpoint as ad_checkpoint,
     core as core,
+    custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
     debug as debug,
     dtypes as dtypes,
