@@ -19,8 +19,9 @@ _BOOL, _F32, _F64 = np.dtype(bool), np.dtype("float32"), np.dtype("float64")
 class Host:
     """NumPy's functions under the names formulas use."""
 
-    where, exp, log, log1p, expm1 = np.where, np.exp, np.log, np.log1p, np.expm1
-    abs, sqrt, floor, maximum, minimum = np.abs, np.sqrt, np.floor, np.maximum, np.minimum
+    where = staticmethod(np.where)
+    exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
+    abs, sqrt = np.abs, np.sqrt
 
     @staticmethod
     def lgamma(x):
@@ -148,7 +149,7 @@ class Program:
         self.em = em
 
     exp, log, log1p, expm1 = map(_unary, ("exponential", "log", "log_plus_one", "exponential_minus_one"))
-    abs, sqrt, floor = map(_unary, ("abs", "sqrt", "floor"))
+    abs, sqrt = map(_unary, ("abs", "sqrt"))
     lgamma, digamma, erfc = map(_unary, ("chlo.lgamma", "chlo.digamma", "chlo.erfc"))
 
     def where(self, pred: Spelled, x, y) -> Spelled:
@@ -224,8 +225,8 @@ def chebyshev(m, t, coefficients: tuple):
     if m.eps(t) > 1e-10:
         kept = [i for i, c in enumerate(coefficients) if abs(c) > 2.0**-28 * abs(coefficients[0])]
         coefficients = coefficients[:kept[-1] + 1]
-    b, last = t * 0.0 + coefficients[-1], t * 0.0
-    twice = t * 2.0
-    for c in coefficients[-2:0:-1]:
+    twice, last = t * 2.0, coefficients[-1]
+    b = twice * last + coefficients[-2]
+    for c in coefficients[-3:0:-1]:
         b, last = twice * b - last + c, b
     return t * b - last + coefficients[0]

@@ -79,6 +79,9 @@ from gradix._ops.sort import sort, sort_key_val, sort_p, top_k, top_k_p
 from gradix._ops.special import erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, nextafter, nextafter_p
 from gradix._ops.special_bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
 from gradix._ops.special_gamma import digamma, digamma_p, lgamma, lgamma_p, polygamma, polygamma_p, zeta, zeta_p
+from gradix._ops.special_igamma import (
+    igamma, igamma_grad_a, igamma_grad_a_p, igamma_p, igammac, igammac_p, random_gamma_grad, random_gamma_grad_p,
+)
 from gradix._ops.static_index import host_get as _host_get, host_update as _host_update
 from gradix._ops.transcendental import (
     cbrt, cbrt_p, exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p, log1p_p, log_p, logistic, logistic_p, pow,
