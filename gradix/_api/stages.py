@@ -8,6 +8,7 @@ from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, 
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import Tracer
 from gradix._runtime import program as _program, xla
@@ -72,7 +73,7 @@ class _Stage:
     @property
     def out_info(self):
         """A `ShapeDtypeStruct` for each result."""
-        return self.out_tree.unflatten([struct_of(a) for a in self._traced.jaxpr.out_avals])
+        return self.out_tree.unflatten([struct_of(a) for a in self._traced.jaxpr.out_avals[:self.out_tree.num_leaves]])
 
 
 class Traced(_Stage):
@@ -90,7 +91,7 @@ class Traced(_Stage):
 
     @property
     def out_avals(self):
-        return self.out_tree.unflatten(self._traced.jaxpr.out_avals)
+        return self.out_tree.unflatten(self._traced.jaxpr.out_avals[:self.out_tree.num_leaves])
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -199,7 +200,7 @@ class Compiled(_Stage):
         if traced.donated:
             outs = traced.run_donating(self._program, leaves)
         else:
-            outs = self._program([*traced.consts, *leaves])
+            outs = traced.run_as(self._program, leaves)
         return traced.out_tree.unflatten(outs)
 
     call = __call__
@@ -209,7 +210,7 @@ class Compiled(_Stage):
             raise TypeError(f"Cannot apply transformations to a function compiled for a particular signature: "
                             f"{self._traced.name} got an argument of type {type(x).__name__}. Transform first, compile "
                             "after: jit(vmap(f)).lower(...).compile().")
-        return as_array(x)
+        return x if isinstance(x, Ref) else as_array(x)
 
     def _tree_mismatch(self, args, kwargs) -> str:
         seen = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
@@ -226,7 +227,7 @@ class Compiled(_Stage):
         known = self._traced.debug.arg_names
         rows = []
         for i, (x, want) in enumerate(zip(leaves, self._traced.avals)):
-            have = as_array(x).aval
+            have = x.aval if isinstance(x, Ref) else as_array(x).aval
             if have.shape != want.shape or have.dtype != want.dtype:
                 name = known[i] if i < len(known) else names[i]
                 rows.append(f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}")
