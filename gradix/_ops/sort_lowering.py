@@ -1,8 +1,8 @@
 """How sorts are spelled.
 
-XLA:CPU sorts one integer array by a plain less-than 4 to 10 times faster than floats by a comparator that knows NaN,
-and pairs far slower than single arrays. So floats are sorted as integers of the same order, and on large arrays
-pairs as one 64-bit integer that holds the key and the place.
+On the CPU, floats are sorted as integers of the same order by kernels of our own wherever their model says that they
+beat XLA's sort by a comparator, which is 4 to 60 times slower on floats; operands that are carried along are fetched
+from the sorted places.
 """
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._ops.sort_kernels import Work, best_method, sort_by_digits, sort_columns
 
-_I32, _I64, _U64 = np.dtype("int32"), np.dtype("int64"), np.dtype("uint64")
-_LARGE = 1 << 13          # elements from which on sorting packed places pays for its longer compilation
+_I32, _U32, _U64 = np.dtype("int32"), np.dtype("uint32"), np.dtype("uint64")
+_LARGE = 1 << 13          # elements from which on sorting finds the largest quicker than XLA's top_k of other types
 
 
 def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
@@ -20,12 +21,39 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     key = xs[0].aval
     if not key.size:
         return list(xs)
-    if em.platform == "cpu" and num_keys == 1 and key.size >= _LARGE and _has_integer_key(key.dtype):
-        if len(xs) == 1:
-            return [_sort_single(em, xs[0], axis)]
-        if key.dtype.itemsize <= 4 and key.shape[axis] < 1 << 31:
-            return _sort_packed(em, xs, axis)
+    if em.platform == "cpu" and all(type(n) is int for n in key.shape) and key.shape[axis] < 1 << 31:
+        found = _by_kernel(em, xs, axis, num_keys)
+        if found is not None:
+            return found
     return _sort(em, xs, axis, is_stable, lambda *scalars: _before(em, scalars, num_keys))
+
+
+def _by_kernel(em, xs, axis: int, num_keys: int):
+    """The sorted operands by a kernel of ours, or None where XLA's sort is the quicker."""
+    parts = [p for x in xs[:num_keys] for p in _real_parts(em, x)]
+    if not all(_has_integer_key(p.aval.dtype) for p in parts):
+        return None
+    n, bits = xs[0].aval.shape[axis], [8 * p.aval.dtype.itemsize for p in parts]
+    carries = len(xs) > 1 or len(parts) > 1
+    work = Work(xs[0].aval.size // n, n, sum(bits), carries)
+    method = best_method(work)
+    if method == "xla":
+        return None
+    if not carries:
+        return [_sort_single(em, xs[0], axis, method)]
+    if method == "digits" and len(xs) == 2 and num_keys == 1 and _packs(xs):
+        return _sort_with_value(em, xs, axis)
+    places = None
+    for part in reversed(parts):
+        places = _places(em, unsigned_bits(em, part, merge_zeros=True), axis, method, places)
+    return [_fetch(em, x, places, axis) for x in xs]
+
+
+def _real_parts(em, x) -> list:
+    if x.aval.dtype not in dtypes.COMPLEX:
+        return [x]
+    part = make_aval(x.aval.shape, dtypes.real_dtype(x.aval.dtype))
+    return [em.op("real", part, x), em.op("imag", part, x)]
 
 
 def _has_integer_key(dtype) -> bool:
@@ -38,27 +66,46 @@ def _sort(em, xs, axis, is_stable, less):
                   attrs=f"dimension = {axis} : i64, is_stable = {str(is_stable).lower()}")
 
 
-def _less(em):
-    return lambda a, b: em.compare(a, b, "LT")
+# -- keys ---------------------------------------------------------------------------------------------------------
 
-
-def _sort_single(em, x, axis):
-    key, = _sort(em, [_ordered_bits(em, x, merge_zeros=False)], axis, False, _less(em))
-    return em.bitcast(_flipped(em, key), x.aval) if x.aval.dtype in dtypes.FLOAT else key
-
-
-def _ordered_bits(em, x, merge_zeros: bool):
-    """Integers in the order of `x`; all NaNs are one, the largest."""
-    aval = x.aval
-    if aval.dtype not in dtypes.FLOAT:
+def unsigned_bits(em, x, merge_zeros: bool, merge_nans: bool = True):
+    """Unsigned integers in the order of `x`; all NaNs are one, the largest, or stand in IEEE's total order."""
+    dtype, shape = x.aval.dtype, x.aval.shape
+    if dtype in dtypes.UNSIGNED:
         return x
-    bits = make_aval(aval.shape, np.dtype(f"int{8 * aval.dtype.itemsize}"))
-    if merge_zeros:
-        zero = em.constant(0, aval)
-        x = em.select(em.compare(x, zero, "EQ"), zero, x)
-    key = _flipped(em, em.bitcast(x, bits))
-    nan = np.array(np.nan, aval.dtype).view(bits.dtype)[()]
-    return em.select(em.compare(x, x, "NE"), em.constant(abs(nan), bits), key)
+    if dtype in dtypes.BOOL:
+        return em.convert(x, np.dtype("uint8"))
+    own, nan = x, None
+    if dtype in dtypes.FLOAT:
+        nan = em.compare(x, x, "NE") if merge_nans else None
+        if merge_zeros:
+            zero = em.constant(0, x.aval)
+            x = em.select(em.compare(x, zero, "EQ"), zero, x)
+        x = _flipped(em, em.bitcast(x, make_aval(shape, np.dtype(f"int{8 * dtype.itemsize}"))))
+    key = _signed_to_unsigned(em, x, np.dtype(f"uint{8 * dtype.itemsize}"))
+    if nan is None:
+        return key
+    largest = np.array(np.nan, own.aval.dtype).view(f"int{8 * dtype.itemsize}")
+    first = np.iinfo(key.aval.dtype).max // 2 + 1
+    return em.select(nan, em.constant(first + int(abs(largest)), key.aval), key)
+
+
+def _signed_to_unsigned(em, x, dtype):
+    """The same order; and, given unsigned integers and a signed dtype, back."""
+    own = np.iinfo(x.aval.dtype)
+    turned = em.op("xor", x.aval, x, em.constant(own.min if own.min else own.max // 2 + 1, x.aval))
+    return em.bitcast(turned, make_aval(x.aval.shape, dtype))
+
+
+def _from_bits(em, key, aval):
+    """The numbers that `unsigned_bits` made `key` of."""
+    dtype = aval.dtype
+    if dtype in dtypes.UNSIGNED:
+        return key
+    if dtype in dtypes.BOOL:
+        return em.convert(key, dtype)
+    signed = _signed_to_unsigned(em, key, np.dtype(f"int{8 * dtype.itemsize}"))
+    return em.bitcast(_flipped(em, signed), aval) if dtype in dtypes.FLOAT else signed
 
 
 def _flipped(em, bits):
@@ -68,28 +115,78 @@ def _flipped(em, bits):
     return em.select(negative, em.op("xor", bits.aval, bits, largest), bits)
 
 
-def _sort_packed(em, xs, axis):
-    """Sort (key, place) pairs as integers, then fetch every operand from its place."""
-    aval = xs[0].aval
-    key = _ordered_bits(em, xs[0], merge_zeros=True)
-    packed = _packed(em, key, axis)
-    if aval.dtype in dtypes.FLOAT:
-        return [_fetch(em, x, _places(em, packed), axis) for x in xs]
-    shift = "shift_right_logical" if packed.aval.dtype == _U64 else "shift_right_arithmetic"
-    first = em.op(shift, packed.aval, packed, em.constant(32, packed.aval))
-    return [em.convert(first, aval.dtype), *[_fetch(em, x, _places(em, packed), axis) for x in xs[1:]]]
+# -- kernels on axes ----------------------------------------------------------------------------------------------
+
+def _sort_single(em, x, axis, method):
+    key = unsigned_bits(em, x, merge_zeros=False)
+    return _from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
 
 
-def _packed(em, key, axis):
-    """Sorted 64-bit integers of the keys, which stand in the high half, and their places."""
-    aval = key.aval
-    wide = make_aval(aval.shape, _U64 if aval.dtype in dtypes.UNSIGNED or aval.dtype in dtypes.BOOL else _I64)
-    high = em.op("shift_left", wide, em.op("convert", wide, key), em.constant(32, wide))
-    return _sort(em, [em.op("or", wide, high, em.iota(wide, axis))], axis, False, _less(em))[0]
+def _run(em, key, axis, method, bits):
+    """A kernel on integers along any axis."""
+    if method == "network":
+        return _from_matrix(em, sort_columns(em, _to_matrix(em, key, axis, 0)), key.aval.shape, axis, 0)
+    rows, = sort_by_digits(em, _to_matrix(em, key, axis, -1), bits)
+    return _from_matrix(em, rows, key.aval.shape, axis, -1)
 
 
-def _places(em, packed):
-    return em.convert(em.op("and", packed.aval, packed, em.constant(0xFFFFFFFF, packed.aval)), _I32)
+def _order(ndim: int, axis: int, to: int) -> list[int]:
+    others = [i for i in range(ndim) if i != axis]
+    return [axis, *others] if to == 0 else [*others, axis]
+
+
+def _to_matrix(em, x, axis: int, to: int):
+    """The axis first or last, the others joined."""
+    n, rest = x.aval.shape[axis], x.aval.size // x.aval.shape[axis]
+    x = em.transpose(x, _order(x.aval.ndim, axis, to))
+    return em.reshape(x, (n, rest) if to == 0 else (rest, n))
+
+
+def _from_matrix(em, matrix, shape, axis: int, to: int):
+    order = _order(len(shape), axis, to)
+    return em.transpose(em.reshape(matrix, [shape[i] for i in order]), [order.index(i) for i in range(len(shape))])
+
+
+def _places(em, key, axis, method, before=None):
+    """The places that put the keys in order; `before` is an order to which ties, and the keys themselves, are brought."""
+    places = em.iota(make_aval(key.aval.shape, _I32), axis) if before is None else before
+    key = key if before is None else _fetch(em, key, before, axis)
+    if key.aval.dtype.itemsize <= 4:
+        packed = _run(em, _packed(em, key, places), axis, method, _high(key))
+        return em.convert(packed, _I32)
+    matrix, carried = [_to_matrix(em, v, axis, -1) for v in (key, places)]
+    _, carried = sort_by_digits(em, matrix, range(64), carried)
+    return _from_matrix(em, carried, key.aval.shape, axis, -1)
+
+
+def _high(key) -> range:
+    return range(32, 32 + 8 * key.aval.dtype.itemsize)
+
+
+def _packed(em, key, low):
+    """64-bit integers with the keys in the high half and 32-bit integers in the low one."""
+    wide = make_aval(key.aval.shape, _U64)
+    high = em.op("shift_left", wide, em.convert(key, _U64), em.constant(32, wide))
+    bits = low if low.aval.dtype == _U32 else em.bitcast(low, make_aval(low.aval.shape, _U32))
+    return em.op("or", wide, high, em.convert(bits, _U64))
+
+
+def _packs(xs) -> bool:
+    """Whether key and value fit in 64 bits, out of which both can be had again."""
+    key, value = [x.aval.dtype for x in xs]
+    return key not in dtypes.FLOAT and key.itemsize <= 4 and value in dtypes.NUMERIC and value.itemsize == 4
+
+
+def _sort_with_value(em, xs, axis):
+    """Sort integers and one other array by digits of both in one."""
+    key = unsigned_bits(em, xs[0], merge_zeros=True)
+    value = xs[1].aval
+    low = xs[1] if value.dtype == _U32 else em.bitcast(xs[1], make_aval(value.shape, _U32))
+    packed = _run(em, _packed(em, key, low), axis, "digits", _high(key))
+    first = em.op("shift_right_logical", packed.aval, packed, em.constant(32, packed.aval))
+    low = em.convert(packed, _U32)
+    return [_from_bits(em, em.convert(first, key.aval.dtype), xs[0].aval),
+            low if value.dtype == _U32 else em.bitcast(low, make_aval(value.shape, value.dtype))]
 
 
 def _fetch(em, x, places, axis):
@@ -112,8 +209,8 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     if dtype in dtypes.BOOL | dtypes.NARROW_INTEGER:
         signed = dtype in dtypes.SIGNED
         x = em.convert(x, np.dtype("int8" if signed else "uint8"))
-    if em.platform == "cpu" and dtype != np.float32 and x.aval.size >= _LARGE and dtype.itemsize <= 4:
-        values, places = _top_k_packed(em, outs, x, axis)         # XLA has a quick top_k for float32 only
+    if em.platform == "cpu" and dtype != np.float32 and x.aval.size >= _LARGE:
+        values, places = _top_k_sorted(em, outs, x, axis)         # XLA has a quick top_k for float32 only
     else:
         last = [i for i in range(ndim) if i != axis] + [axis]
         moved, back = em.transpose(x, last), [last.index(i) for i in range(ndim)]
@@ -124,11 +221,11 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     return [em.convert(values, dtype), places]
 
 
-def _top_k_packed(em, outs, x, axis):
-    key = x
-    if x.aval.dtype in dtypes.FLOAT:
-        key = _flipped(em, em.bitcast(x, make_aval(x.aval.shape, np.dtype(f"int{8 * x.aval.dtype.itemsize}"))))
-    places = _places(em, _packed(em, em.op("not", key.aval, key), axis))
+def _top_k_sorted(em, outs, x, axis):
+    key = unsigned_bits(em, x, merge_zeros=False, merge_nans=False)
+    n = x.aval.shape[axis]
+    method = best_method(Work(x.aval.size // n, n, 8 * key.aval.dtype.itemsize, True))
+    places = _places(em, em.op("not", key.aval, key), axis, "digits" if method == "xla" else method)
     shape, ndim = outs[0].shape, x.aval.ndim
     places = em.op("slice", make_aval(shape, _I32), places, attrs=(
         f"start_indices = array<i64: {', '.join(['0'] * ndim)}>, "

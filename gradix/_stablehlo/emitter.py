@@ -136,6 +136,14 @@ class Emitter(Structured):
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)
 
+    def kernel(self, name: str, out_avals, fn: Callable, *values: Value) -> list[Value]:
+        """What `fn(*values)` writes, as one native function of the CPU: for loops whose steps are few instructions.
+
+        Inside may be no sort, scatter, product of matrices or custom call.
+        """
+        symbol = self.define(name, [v.aval for v in values], fn)
+        return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
+
     # -- everyday operations ----------------------------------------------------------------------------------------
 
     def broadcast_in_dim(self, x: Value, out, dims) -> Value:

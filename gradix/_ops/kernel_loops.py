@@ -1,0 +1,59 @@
+"""Loops over single elements, which XLA:CPU makes one native function of: the words kernels are written in.
+
+A kernel is passed to `em.kernel`. XLA keeps an array in place through a loop only as long as nothing reads an old state
+of it after a new one is made; where one does, it copies the whole array at every step. So a kernel reads what it has just
+written, or reads one array and writes another, and never reads, writes, and then uses what it read to write again.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+
+INT = np.dtype("int32")
+SCALAR = make_aval((), INT)
+
+
+class Loops:
+    """Scalar arithmetic, single elements and counted loops on an emitter."""
+
+    __slots__ = ("em",)
+
+    def __init__(self, em):
+        self.em = em
+
+    def number(self, value, dtype=INT):
+        return self.em.constant(value, make_aval((), dtype))
+
+    def do(self, name: str, x, y):
+        """A StableHLO operation of two values of one type; a Python number stands for a scalar of the other's."""
+        y = self.number(y, x.aval.dtype) if isinstance(y, int) else y
+        return self.em.op(name, x.aval, x, y)
+
+    def get(self, x, i):
+        """`x[i]` of a vector."""
+        return self.em.reshape(self.block(x, (1,), i), ())
+
+    def put(self, x, i, value):
+        """A vector with `x[i] = value`."""
+        return self.put_block(x, self.em.reshape(value, (1,)), i)
+
+    def block(self, x, shape, *starts):
+        return self.em.op("dynamic_slice", make_aval(shape, x.aval.dtype), x, *starts,
+                          attrs=f"slice_sizes = array<i64: {', '.join(map(str, shape))}>")
+
+    def put_block(self, x, value, *starts):
+        return self.em.op("dynamic_update_slice", x.aval, x, value, *starts)
+
+    def zeros(self, shape, dtype=INT):
+        return self.em.constant(0, make_aval(shape, dtype))
+
+    def count(self, n: int, carry, body) -> list:
+        """`carry = body(i, *carry)` for i = 0 ... n - 1."""
+        if n == 1:
+            return body(self.number(0), *carry)
+        limit, one = self.number(n), self.number(1)
+
+        def step(i, *values):
+            return [self.em.op("add", SCALAR, i, one), *body(i, *values)]
+        return self.em.while_loop([self.number(0), *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step)[1:]
