@@ -77,6 +77,7 @@ from gradix._ops.shape import (
 from gradix._ops.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
 from gradix._ops.sort import sort, sort_key_val, sort_p, top_k, top_k_p
 from gradix._ops.special import erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, nextafter, nextafter_p
+from gradix._ops.special_beta import betainc, betainc_p as regularized_incomplete_beta_p
 from gradix._ops.special_bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
 from gradix._ops.special_gamma import digamma, digamma_p, lgamma, lgamma_p, polygamma, polygamma_p, zeta, zeta_p
 from gradix._ops.special_igamma import (

@@ -18,6 +18,10 @@ def _shapes(lo, hi):
             Sample((Operand((3, 1), 30.0, 33.0), Operand((1, 2), 28.0, 36.0))),
             Sample((Operand((2,), values=(250.0, 300.0)), Operand((2,), 240.0, 320.0))))
 
+_BETA = tuple(Sample((*[Operand(v.shape, values=v, linear=False) for v in np.asarray(ab, float)], Operand(shape, 0.05, 0.95)))
+              for ab, shape in (((2.0, 3.0), ()), (([0.5, 20.0, 4.0], [0.3, 30.0, 50.0]), (3,)), (([[300.0]], [[250.0]]), (1, 2)),
+                                (np.ones((2, 2, 0)), (2, 0))))
+
 
 def _slope(a, x, h=1e-5):
     """∂P/∂a by differences of differences (Richardson)."""
@@ -40,4 +44,6 @@ SPECS = [
          rtol=1e-5),
     Spec("random_gamma_grad", lax.random_gamma_grad, _shapes(0.2, 6.0), _moved, (F32, BF16), edge=_ENDS,
          derivative="none", rtol=1e-5),
+    Spec("regularized_incomplete_beta", lax.betainc, _BETA, special.betainc, (F32, BF16), rtol=1e-5,
+         edge=(0.0, 1e-30, 0.3, 1.0, 3.0, 40.0, -1.0, np.inf, np.nan)),
 ]
