@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import options
+from . import errors, options
 
 __all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", *options.CONTEXT_MANAGERS] + [
     "checking_leaks", "disable_jit", "transfer_guard",
@@ -256,6 +256,8 @@ class _Override(contextlib.ContextDecorator):
 
     def __exit__(self, *exc):
         _set_local(self.name, self.before.pop())
+        if self.name == "jax_check_tracer_leaks" and self.value and exc[0] is None:
+            errors.check_leaks()
 
     def _recreate_cm(self):
         return _Override(self.name, self.value)

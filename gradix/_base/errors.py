@@ -1,6 +1,6 @@
 """The exceptions of tracing: what happened, where, what the value depends on, and what to write instead."""
 
-from . import source
+from . import leaks, source
 from .tree.native import JaxRuntimeError
 
 # fmt: off
@@ -20,11 +20,16 @@ def _type_of(tracer) -> str:
 
 
 def _where(tracer) -> str:
-    """Two lines: the place in the user's program, and what the tracer depends on."""
-    text = f"\n  where:   {source.current()}"
-    describe = getattr(tracer, "_origin", None)
-    origin = describe() if describe is not None else ""
-    return f"{text}\n  traced:  {origin}" if origin else text
+    """The place in the user's program, where the tracer was made, what it depends on, and what keeps it too long."""
+    lines = [f"\n  where:   {source.current()}"]
+    for name, method in (("made", "_made"), ("traced", "_origin")):
+        describe = getattr(tracer, method, None)
+        text = describe() if describe is not None else ""
+        if text:
+            lines.append(f"\n  {name + ':':<9}{text}")
+    if getattr(getattr(tracer, "_trace", None), "was", None) is not None:
+        lines += [f"\n  kept in: {place}" for place in leaks.holders(tracer)]
+    return "".join(lines)
 
 
 def _instead(advice: str) -> str:
@@ -133,6 +138,14 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(msg if isinstance(msg, str) else _leak_message(msg, use))
 
 
+def check_leaks() -> None:
+    """Raise for traced values that outlive functions traced under the option jax_check_tracer_leaks."""
+    left = leaks.survivors()
+    if left:
+        raise UnexpectedTracerError(left[0], f"after the function had returned it was still there, as were {len(left) - 1} others"
+                                    if len(left) > 1 else "it was still there after the function had returned")
+
+
 def _leak_message(tracer, use: str) -> str:
     detail = f": {use}" if use else ""
     return (
@@ -140,7 +153,7 @@ def _leak_message(tracer, use: str) -> str:
         f"it was traced in{detail}.{_where(tracer)}"
         + _instead(
             "return the value from the function, rather than store it in a global, an attribute or a list;\n"
-            "values from outside come in as arguments. gradix.checking_leaks() finds the place where it escapes."
+            "values from outside come in as arguments; a value to be changed in place is a gradix.new_ref(...)."
         )
     )
 

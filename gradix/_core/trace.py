@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gradix._base import errors, source
+from gradix._base import config as _config, errors, leaks, source
 from gradix._core.operators import Array
 
+_options = _config.state
 LEAKED = 1 << 40            # the level of a finished trace: always in charge, so its use is always seen
 
 
@@ -25,6 +26,10 @@ class Tracer(Array):
     def _origin(self) -> str:
         """Where this value comes from, for error messages."""
         return self._trace.describe(self)
+
+    def _made(self) -> str:
+        """Where it was made, and by which operation, for error messages."""
+        return self._trace.place_of(self)
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval.str_short()}>with<{type(self._trace).__name__}>"
@@ -90,8 +95,14 @@ class Trace:
     def describe(self, tracer) -> str:
         return ""
 
+    def place_of(self, tracer) -> str:
+        """Where in the user's program the tracer was made, if that can be told."""
+        return ""
+
     def finish(self) -> None:
         """From here on every use of a tracer of this trace is a leak, and raises."""
+        if _options.jax_check_tracer_leaks:
+            leaks.note(self)
         self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
@@ -104,6 +115,9 @@ class FinishedTrace(Trace):
     def describe(self, tracer) -> str:
         return self.was.describe(self, tracer)
 
+    def place_of(self, tracer) -> str:
+        return self.was.place_of(self, tracer)
+
     def process(self, prim, args, params):
         leaked = next(a for a in args if isinstance(a, Tracer) and a._trace is self)
         raise errors.UnexpectedTracerError(leaked, f"it is used by '{prim.name}'")
@@ -111,6 +125,16 @@ class FinishedTrace(Trace):
 
 class Interpreter(Trace):
     """A trace that applies rules, whose operations all come from the place in the user's program it was met at."""
+
+    function: Any = None            # what is being transformed, for messages
+    doing = "transforming"
+
+    def describe(self, tracer) -> str:
+        function = _user_function(getattr(self, "function", None))
+        if function is None:
+            return ""
+        doing = getattr(self, "was", type(self)).doing
+        return f"This value became traced while {doing} the function {_named(function)}."
 
     def process(self, prim, args, params):
         s = state
@@ -124,6 +148,27 @@ class Interpreter(Trace):
 
     def interpret(self, prim, args, params):
         raise NotImplementedError
+
+
+def _user_function(function):
+    """The user's function inside of ours; None where there is none."""
+    for _ in range(12):
+        code = getattr(function, "__code__", None)
+        if code is not None and not source.is_inside(code.co_filename):
+            return function
+        inner = getattr(function, "function", None) or getattr(function, "fun", None) or getattr(function, "__wrapped__", None)
+        if inner is None and code is not None:
+            cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+            inner = next((cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None)
+        if inner is None:
+            return None
+        function = inner
+    return None
+
+
+def _named(function) -> str:
+    code = function.__code__
+    return f"{function.__name__} at {code.co_filename}:{code.co_firstlineno}"
 
 
 class _State(threading.local):
@@ -175,6 +220,8 @@ class new_level:
 
     def __enter__(self):
         s = state
+        if leaks.pending and not s.depth:
+            errors.check_leaks()
         self.saved = s.depth, s.stage, s.axes, s.place
         self.trace.level = s.depth
         s.depth += 1

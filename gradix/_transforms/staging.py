@@ -79,6 +79,9 @@ class StagingTrace(Trace):
         consts = [c for _, c in self.consts.values()]
         return Jaxpr(constvars, self.invars, outvars, self.eqns, debug_info=self.debug), consts
 
+    def place_of(self, tracer) -> str:
+        return _maker(tracer._var, self.eqns)
+
     def describe(self, tracer) -> str:
         """Which arguments of which function the tracer depends on."""
         names = self.debug.arg_names
@@ -92,6 +95,11 @@ class StagingTrace(Trace):
             return f"This value became traced {where}; it depends on none of the function's arguments."
         values = "the values" if len(used) > 1 else "the value"
         return f"This value became traced {where}. It depends on {values} of {_listed(used)}."
+
+
+def _maker(var, eqns) -> str:
+    eqn = next((e for e in eqns if any(v is var for v in e.outvars)), None)
+    return f"{eqn.source}, by '{eqn.primitive.name}'" if eqn is not None else ""
 
 
 def _listed(names) -> str:

@@ -129,3 +129,98 @@ def test_methods_of_traced_arrays_named_like_parts_of_a_trace():
         np.testing.assert_allclose(gradix.jit(f)(m), f(jnp.asarray(m)), rtol=1e-6)
         np.testing.assert_allclose(gradix.vmap(f)(m[None]), [f(jnp.asarray(m))], rtol=1e-6)
         assert gradix.grad(f)(m).shape == (3, 3)
+
+
+# -- where it was made, and where it was stored -----------------------------------------------------------------------
+
+class Model:
+    def __init__(self):
+        self.state = {"last": [None]}
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+MODEL, KEPT, SLOTTED = Model(), {}, Slotted()
+
+
+def message_of(use) -> str:
+    with pytest.raises(UnexpectedTracerError) as caught:
+        use()
+    return str(caught.value)
+
+
+def test_a_global():
+    def f(x):
+        KEPT["x", 1] = [jnp.sin(x)]
+        return x
+    gradix.jit(f)(1.0)
+    message = message_of(lambda: KEPT["x", 1][0] + 1)
+    KEPT.clear()
+    assert f"kept in: the global variable `KEPT[('x', 1)][0]` of module {__name__}" in message
+    assert "by 'sin'" in message and "test_leaks.py" in message.partition("made:")[2].partition("\n")[0]
+
+
+@pytest.mark.parametrize("run", ["jit", "grad", "vmap", "scan"])
+def test_an_attribute(run):
+    def f(x):
+        MODEL.state["last"][0] = x * 2
+        return x
+    RUNS[run](f)
+    message = message_of(lambda: MODEL.state["last"][0] + 1)
+    MODEL.state["last"][0] = None
+    assert "kept in: `MODEL.state['last'][0]`, where `MODEL` is a global variable" in message
+    assert "the function" in message.partition("traced:")[2].partition("\n")[0]
+
+
+def test_a_slot_and_a_local_object():
+    local = Model()
+
+    def f(x):
+        SLOTTED.value = local.value = x + 1
+        return x
+    gradix.jit(f)(1.0)
+    message = message_of(lambda: jnp.sin(SLOTTED.value))
+    assert "`SLOTTED.value`" in message and f"the attribute `value` of an object of class {__name__}.Model" in message
+    SLOTTED.value = None
+
+
+def test_a_closure():
+    found = None
+
+    def f(x):
+        nonlocal found
+        found = x * 3
+        return x
+    gradix.grad(f)(1.0)
+    message = message_of(lambda: found + 1)
+    assert "the variable `found` that test_a_closure.<locals>." in message
+    assert "while differentiating the function f" in message
+
+
+def test_conversions_of_what_leaked_say_so_too():
+    def f(x):
+        KEPT["y"] = x * 2
+        return x
+    gradix.jit(f)(1.0)
+    with pytest.raises(TracerArrayConversionError, match="kept in: the global variable `KEPT"):
+        np.asarray(KEPT["y"])
+    KEPT.clear()
+
+
+def test_checking_leaks_finds_what_nobody_used():
+    def leaks(x):
+        KEPT["z"] = x * 2
+        return x
+    with pytest.raises(UnexpectedTracerError, match="(?s)still there.*KEPT"), gradix.checking_leaks():
+        gradix.jit(leaks)(1.0)
+    KEPT.clear()
+    with pytest.raises(UnexpectedTracerError, match="still there"), gradix.check_tracer_leaks(True):
+        gradix.vmap(leaks)(x3)
+        gradix.vmap(jnp.sin)(x3)                    # found when the next trace starts, at the latest
+    KEPT.clear()
+    with gradix.checking_leaks():                   # and nothing where nothing leaked
+        gradix.jit(lambda x: gradix.grad(lambda y: jnp.sin(y) ** 2)(x))(1.0)
+        gradix.vmap(gradix.grad(gradix.custom_jvp(jnp.sin).fun))(x3)
+        lax.scan(lambda c, x: (c + x, c), 0.0, x3)
