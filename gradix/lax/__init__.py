@@ -1,5 +1,6 @@
 """Operations on arrays as XLA has them, strict in dtypes and shapes; control flow; collectives."""
 # fmt: off
+from gradix._ops.accuracy import AccuracyMode, Tolerance
 from gradix._ops.arithmetic import (
     abs, abs_p, add, add_p, ceil, ceil_p, div, div_p, floor, floor_p, integer_pow, integer_pow_p, max, max_p, min,
     min_p, mul, mul_p, reciprocal, rem, rem_p, round, round_p, RoundingMethod, sign, sign_p, square, square_p, sub,
