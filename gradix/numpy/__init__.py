@@ -58,6 +58,9 @@ from gradix.numpy.matrices import (
 from gradix.numpy.moments import (
     average, corrcoef, cov, mean, std, var,
 )
+from gradix.numpy.namespace_info import (
+    API_VERSION as __array_api_version__, __array_namespace_info__,
+)
 from gradix.numpy.nanreductions import (
     nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )

@@ -315,7 +315,7 @@ def power(x1, x2, /):
 def _counts(x1, x2, x, y):
     """Promoted operands of a power of integers; a boolean one makes the result strongly typed."""
     if any(v is True or v is False or getattr(v, "dtype", None) == _BOOL for v in (x1, x2)):
-        dtype = dtypes.to_numeric_dtype(x.aval.dtype)
+        dtype = np.dtype("int32") if x.aval.dtype == _BOOL else x.aval.dtype
         return convert(x, dtype), convert(y, dtype)
     return x, y
 

@@ -18,6 +18,7 @@ from gradix.numpy.promotion import (
     convert,
     inexact_operand,
     like,
+    matching,
     number,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -76,12 +77,18 @@ def _end_piece(value, x, axis: int):
 def ediff1d(ary, to_end=None, to_begin=None):
     """The differences of neighbours of the array in one row, with values put before and after.
 
+    Raises:
+        TypeError: for booleans.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
         Array([3, 5, 0], dtype=int32)
     """
     x = as_operand("ediff1d", ary)
+    if x.aval.dtype == _BOOL:
+        raise TypeError("ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or convert "
+                        "with .astype(int).")
     x = lax.reshape(x, (x.aval.size,))
     out = diff(x)
     ends = [None if v is None else as_operand("ediff1d", v) for v in (to_begin, to_end)]
@@ -117,7 +124,7 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None):
     if any(x.aval.shape[i] < 2 for i in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
                          f"required; got shape {x.aval.shape}.")
-    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [like(x, 1)] * len(axes)
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [matching(x, 1)] * len(axes)
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
@@ -125,7 +132,7 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None):
 def _gradient(x, h, axis: int):
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
     if h.aval.ndim == 0:
-        two = like(x, 2)
+        two = matching(x, 2)
         inner = true_divide(true_divide(subtract(part(2, None), part(0, -2)), two), h)
         first = true_divide(subtract(part(1, 2), part(0, 1)), h)
         last = true_divide(subtract(part(-1, None), part(-2, -1)), h)
@@ -143,7 +150,7 @@ def _gradient(x, h, axis: int):
         inner = add(add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None)))
         first = true_divide(subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis))
         last = true_divide(subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis))
-    pieces = [convert(p, x.aval.dtype, inner.aval.weak_type) for p in (first, inner, last)]
+    pieces = [convert(p, x.aval.dtype, h.aval.weak_type and x.aval.weak_type) for p in (first, inner, last)]
     return lax.concatenate(pieces, axis)
 
 

@@ -8,10 +8,11 @@ import numpy as np
 from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import reductions
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
+from gradix.numpy.logic import greater_equal
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
 from gradix.numpy.ranges import linspace
 from gradix.numpy.selection import where as choose
@@ -38,15 +39,17 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     """
     del out_sharding
     x = as_operand("bincount", x)
+    if x.aval.dtype == bool:
+        x = lax.convert_element_type(x, "int32")
     if x.aval.dtype not in dtypes.INTEGER:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.aval.dtype}")
     if x.aval.ndim != 1:
         raise ValueError(f"only 1-dimensional input supported in bincount, got shape {x.aval.shape}.")
     if length is None:
-        if isinstance(x, Tracer):
+        if is_unknown(x):
             raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
                                              "this error, pass a static `length` argument.")
-        least = int(np.asarray(x).max()) + 1 if x.aval.size else 0
+        least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
         length = least if least > as_int(minlength) else as_int(minlength)
     if weights is None:
         one = number(1, dtypes.python_scalar_dtype(int))
@@ -85,7 +88,7 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None):
     rising = bins.searchsorted(x, side=side, **options)
     falling = lax.rev(bins, (0,)).searchsorted(x, side=side, **options)
     falling = lax.sub(number(n, falling.aval.dtype), falling)
-    return choose(lax.ge(bins[-1], bins[0]), rising, falling)
+    return choose(greater_equal(bins[-1], bins[0]), rising, falling)
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):

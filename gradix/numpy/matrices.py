@@ -9,7 +9,7 @@ import numpy as np
 from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
-from gradix._core.trace import Tracer
+from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.elementary import i0
@@ -50,7 +50,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 def _matrix_shape(name: str, rows, columns) -> tuple:
     shape = (rows, rows if columns is None else columns)
     for n in shape:
-        if isinstance(n, (float, Tracer)) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
+        if is_unknown(n) or isinstance(n, float) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
             raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type; {name} got {shape}.")
         if isinstance(n, int) and n < 0:
             raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}.")
@@ -79,7 +79,7 @@ def identity(n, dtype=None):
 
 
 def tri(N, M=None, k: int = 0, dtype=None):
-    """A matrix with ones on and below a diagonal and zeros above.
+    """A matrix with ones on and below a diagonal and zeros above; of float32, also with x64 enabled, by default.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -87,7 +87,7 @@ def tri(N, M=None, k: int = 0, dtype=None):
         Array([[1, 0, 0],
                [1, 1, 0]], dtype=int32)
     """
-    dtype = dtypes.requested_dtype(dtype, "tri", stacklevel=3)
+    dtype = np.dtype("float32") if dtype is None else dtypes.requested_dtype(dtype, "tri", stacklevel=3)
     return convert(_lower(_matrix_shape("tri", N, M), k), dtype)
 
 
@@ -283,8 +283,8 @@ def diag(v, k: int = 0):
     if x.aval.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d, got shape {x.aval.shape}")
     n = x.aval.shape[0] + abs(k)
-    zero = number(0, x.aval.dtype)
-    row = lax.pad(convert(x, x.aval.dtype), zero, ((max(0, k), max(0, -k), 0),))
+    zero = number(0, x.aval.dtype, x.aval.weak_type)
+    row = lax.pad(x, zero, ((max(0, k), max(0, -k), 0),))
     on = lax.eq(_row_numbers((n, n), k), lax.broadcasted_iota(_INT32, (n, n), 1))
     return lax.select_n(on, lax.full((n, n), zero), lax.broadcast_in_dim(row, (n, n), (1,)))
 
@@ -299,7 +299,7 @@ def diagflat(v, k: int = 0):
                [0, 2]], dtype=int32)
     """
     x = as_operand("diagflat", v)
-    return diag(lax.reshape(x, (x.aval.size,)), k)
+    return diag(convert(lax.reshape(x, (x.aval.size,)), x.aval.dtype), k)
 
 
 def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None):

@@ -25,6 +25,7 @@ from gradix.numpy import (
 )
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.indexing import getitem
+from gradix.numpy.namespace_info import API_VERSIONS
 from gradix.numpy.operators import OPERATORS
 from gradix.numpy.placement import place
 from gradix.numpy.printing import array_repr, array_str
@@ -210,8 +211,8 @@ def _str(self) -> str:
 
 
 def _array_namespace(self, *, api_version: str | None = None):
-    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"{api_version!r} is not an available version of the array API: 2021.12 to 2024.12 are.")
+    if api_version is not None and api_version not in API_VERSIONS:
+        raise ValueError(f"{api_version!r} is not an available version of the array API: {', '.join(API_VERSIONS)} are.")
     return sys.modules["gradix.numpy"]
 
 

@@ -241,7 +241,7 @@ def rint(x, /):
     if x.aval.dtype in COMPLEX:
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     if x.aval.dtype not in INEXACT:
-        return convert(x, dtypes.to_inexact_dtype(x.aval.dtype))
+        return convert(x, dtypes.python_scalar_dtype(float))
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
@@ -346,6 +346,8 @@ def angle(z, deg: bool = False):
         Array([45.], dtype=float32)
     """
     z = as_operand("angle", z)
+    if z.aval.dtype not in INEXACT:
+        z = convert(z, dtypes.python_scalar_dtype(float))
     x, y = inexact_operands("angle", real(z), imag(z))
     if z.aval.dtype not in COMPLEX and (not x.aval.ndim or z.aval.dtype not in FLOAT):      # as JAX types it
         x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)

@@ -19,6 +19,7 @@ from gradix._core.promotion import promote_all, promote_pair
 # A Python number of this type fits beside a strongly typed array of these dtypes without changing them.
 BESIDE: dict[type, frozenset] = {float: INEXACT, int: NUMERIC, complex: COMPLEX}
 
+_INT32 = np.dtype("int32")
 _NUMBERS_LIMIT = 4096
 _numbers: dict[tuple, ArrayImpl] = {}
 
@@ -170,12 +171,9 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
 
 
 def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
-    """As `operands`, booleans becoming the default integer."""
+    """As `operands`, booleans becoming int32, also where the default integer is wider."""
     x, y = operands(name, x, y)
-    if x.aval.dtype == bool:
-        dtype = dtypes.python_scalar_dtype(int)
-        return convert(x, dtype), convert(y, dtype)
-    return x, y
+    return (convert(x, _INT32), convert(y, _INT32)) if x.aval.dtype == bool else (x, y)
 
 
 def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
@@ -199,9 +197,9 @@ def inexact_operand(name: str, x) -> Array:
 
 
 def numeric_operand(name: str, x) -> Array:
-    """An array with booleans made the default integer."""
+    """An array with booleans made int32, also where the default integer is wider."""
     x = as_operand(name, x)
-    return x if x.aval.dtype != bool else convert(x, dtypes.python_scalar_dtype(int))
+    return x if x.aval.dtype != bool else convert(x, _INT32)
 
 
 # -- any number of operands ----------------------------------------------------------------------------------------
@@ -222,14 +220,6 @@ def promote_dtypes_inexact(name: str, *xs) -> list[Array]:
     aval = xs[0].aval
     dtype = dtypes.to_inexact_dtype(aval.dtype)
     return [convert(x, dtype, aval.weak_type) for x in xs]
-
-
-def promote_dtypes_numeric(name: str, *xs) -> list[Array]:
-    """Arrays in their common dtype, the default integer where that is bool."""
-    xs = promote_dtypes(name, *xs)
-    if xs[0].aval.dtype != bool:
-        return xs
-    return [convert(x, dtypes.python_scalar_dtype(int)) for x in xs]
 
 
 def broadcast_to(x: Array, shape: tuple) -> Array:

@@ -11,7 +11,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import reductions
 from gradix.numpy.axes import axes_of, no_out
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.selection import where as choose
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -157,7 +157,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
 
 def _operands(name: str, a, q) -> tuple[Array, Array]:
     """The array and the fractions, both floating; positions are computed with at least float32."""
-    x, _ = promote_dtypes_inexact(name, a, q)
+    x = inexact_operand(name, a)
     if x.aval.dtype in COMPLEX:
         raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
     dtype = x.aval.dtype if x.aval.dtype.itemsize >= 4 else _F32

@@ -9,8 +9,8 @@ from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
-from gradix._core.dtypes import INEXACT
-from gradix._core.trace import Tracer
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
@@ -48,7 +48,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _known(x, name: str) -> np.ndarray:
-    if isinstance(x, Tracer):
+    if is_unknown(x):
         raise ConcretizationTypeError(x, f"The error arose for an argument of jnp.{name}(): how many values there "
                                          f"are is the size of the result. Pass size=n to jnp.{name} to fix it.")
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
@@ -90,7 +90,8 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
     asked = (True, return_index, return_inverse, return_counts)
     if size is None:
         out = _unique_known(_known(rows, "unique"), equal_nan)
-        out = [wrap_host(out[0], x.aval.weak_type), *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]]]
+        weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
+        out = [wrap_host(out[0], weak), *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]]]
     else:
         out = _unique_of_size(rows, equal_nan, size, fill_value)
     if axis is None:
