@@ -1,4 +1,4 @@
-"""Bits: not, and, or, xor, shifts, population_count, clz."""
+"""Bits: not, and, or, xor, shifts, population_count, clz, mulhi."""
 from __future__ import annotations
 
 import numpy as np
@@ -52,6 +52,16 @@ def _host_clz(x):
     return (_bits_of(x) - np.bitwise_count(v).astype(np.int64)).astype(x.dtype)
 
 
+def _host_mulhi(x, y):
+    bits = _bits_of(x)
+    if bits == 64:                                      # NumPy has no wider integers than these
+        product = x.astype(object) * y.astype(object)
+    else:
+        wide = np.uint64 if x.dtype.kind == "u" else np.int64
+        product = x.astype(wide) * y.astype(wide)
+    return np.asarray(product >> bits).astype(x.dtype)
+
+
 _BITS = BOOL | INTEGER
 not_p = _Bits("not", np.invert, hlo="not", dtypes=_BITS)
 and_p = _Bits("and", np.bitwise_and, hlo="and", dtypes=_BITS)
@@ -64,6 +74,8 @@ shift_right_logical_p = _Bits("shift_right_logical", _host_shift_right_logical, 
                               dtypes=INTEGER)
 population_count_p = _Bits("population_count", _host_population_count, hlo="popcnt", dtypes=INTEGER)
 clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
+
+mulhi_p = _Bits("mulhi", _host_mulhi, hlo="chlo.mulhi", dtypes=INTEGER)
 
 
 def bitwise_not(x):
@@ -163,3 +175,20 @@ def clz(x):
         Array(31, dtype=int32, weak_type=True)
     """
     return bind(clz_p, operands("clz", x), {})
+
+
+def mulhi(x, y, /):
+    """The high half of the bits of `x · y`: for n bits, `x · y >> n` of the exact product.
+
+    Args:
+        x, y: integers of one dtype, of shapes that are equal or of one rank and broadcast.
+
+    Raises:
+        TypeError: the dtypes differ or are not integers.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.mulhi(1 << 30, 1 << 10)
+        Array(256, dtype=int32, weak_type=True)
+    """
+    return bind(mulhi_p, operands("mulhi", x, y), {})

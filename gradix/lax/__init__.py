@@ -8,8 +8,8 @@ from gradix._ops.arithmetic import (
 )
 from gradix._ops.basis import add_any_p, broadcast_in_dim_p, reduce_sum as _sum, reduce_sum_p, transpose_p
 from gradix._ops.bitwise import (
-    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, not_p, or_p, population_count,
-    population_count_p, shift_left, shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p,
+    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, mulhi, mulhi_p, not_p, or_p,
+    population_count, population_count_p, shift_left, shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p,
     shift_right_logical, shift_right_logical_p, xor_p,
 )
 from gradix._ops.clamp import clamp, clamp_p
@@ -65,6 +65,7 @@ from gradix._ops.reductions import (
     argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
     reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
 )
+from gradix._ops.rng import RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p
 from gradix._ops.scatter import (
     scatter, scatter_add, scatter_add_p, scatter_max, scatter_max_p, scatter_min, scatter_min_p, scatter_mul,
     scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
