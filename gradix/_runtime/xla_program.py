@@ -67,7 +67,7 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
         RuntimeFailure: XLA refuses the program or its options.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    if '"lapack_' in text:
+    if '"lapack_' in text or '"tridiagonal_solve' in text:
         ensure_lapack()
     while True:
         try:
@@ -88,7 +88,7 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
         RuntimeFailure: the bytes are of another jaxlib, another CPU, or damaged.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    if b"lapack_" in blob:
+    if b"lapack_" in blob or b"tridiagonal_solve" in blob:
         ensure_lapack()
     loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
     return Executable(loaded, in_avals, out_avals, where, bool(functions))
