@@ -39,7 +39,7 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class SvdAlgorithm(enum.Enum):
-    """Ways to compute `svd`; on CPUs LAPACK's divide and conquer is used whichever is asked for."""
+    """Ways to compute `svd`; on CPUs QR is LAPACK's gesvd, and all others are its divide and conquer, gesdd."""
 
     DEFAULT = "default"
     QR = "QR"
@@ -74,7 +74,7 @@ class Svd(Factorization):
         if not x.size:
             return [np.zeros((*lead, *s), d) if len(s) == 1 else np.broadcast_to(np.eye(*s, dtype=d), (*lead, *s))
                     for s, d in outs]
-        solve = getattr(_lapack, routine(x.dtype, "gesdd"))
+        solve = getattr(_lapack, routine(x.dtype, _routine(algorithm)))
 
         def one(a):
             u, s, vh, info = solve(a, compute_uv=int(compute_uv), full_matrices=int(full_matrices))
@@ -110,12 +110,16 @@ class Svd(Factorization):
         mode = ("A" if full_matrices else "S") if compute_uv else "N"
         sides = outs[1:] if compute_uv else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
         results = [x.aval, outs[0], *sides, info_aval(tuple(lead))]
-        _, s, u, vh, info = lapack(em, routine(x.dtype, "gesdd"), [x], results, (True, True, False, True, True, False),
+        _, s, u, vh, info = lapack(em, routine(x.dtype, _routine(algorithm)), [x], results, (True, True, False, True, True, False),
                                    {"mode": letter(mode)}, {0: 0})
         return nan_unless(em, info, [s, u, vh] if compute_uv else [s])
 
     def show(self, params):
         return dict(sorted(params.items()))
+
+
+def _routine(algorithm) -> str:
+    return "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
 
 
 def _turns(t, s, u, vh, inner):
@@ -160,7 +164,7 @@ def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_ind
         full_matrices: make U and V square; otherwise as many columns as singular values.
         compute_uv: False gives the singular values alone.
         subset_by_index: None or the whole range.
-        algorithm: an `SvdAlgorithm`; on CPUs all are LAPACK's.
+        algorithm: an `SvdAlgorithm`; on CPUs QR iteration, or else divide and conquer.
 
     Returns:
         U, the descending s, and Vᴴ; NaN where LAPACK fails. Derivatives are infinite or NaN where singular values

@@ -35,6 +35,46 @@ def _solve(a, b, left_side=False, lower=False, transpose_a=False, conjugate_a=Fa
     return np.linalg.solve(a, b) if left_side else b @ np.linalg.inv(a)
 
 
+def reflections(*shape, taus: int):
+    """What a QR factorization leaves: vectors below the diagonal, and the factors of the reflections."""
+    x = np.random.default_rng(shape[-1]).normal(size=shape)
+    h, tau = np.empty(shape), np.empty((*shape[:-2], min(shape[-2:])))
+    for i in np.ndindex(shape[:-2]):
+        raw, tau[i] = np.linalg.qr(x[i], mode="raw")
+        h[i] = raw.T
+    return Operand(shape, values=h, linear=False), Operand((*shape[:-2], taus), values=tau[..., :taus], linear=False)
+
+
+def _ormqr(a, taus, c, left=True, transpose=False):
+    q = np.zeros((*a.shape[:-1], a.shape[-2]), a.dtype)
+    for i in np.ndindex(a.shape[:-2]):
+        whole = np.eye(a.shape[-2], dtype=a.dtype)
+        for k, tau in enumerate(taus[i]):
+            v = np.r_[np.zeros(k), 1, a[i][k + 1:, k]].astype(a.dtype)
+            whole = whole @ (np.eye(len(v)) - tau * np.outer(v, v.conj()))
+        q[i] = np.conj(whole.T) if transpose else whole
+    return q @ c if left else c @ q
+
+
+def _tridiagonal_solve(dl, d, du, b):
+    n = d.shape[-1]
+    whole = np.zeros((*d.shape, n), d.dtype)
+    for i in range(n):
+        whole[..., i, i] = d[..., i]
+        if i:
+            whole[..., i, i - 1], whole[..., i - 1, i] = dl[..., i], du[..., i - 1]
+    return np.linalg.solve(whole, b)
+
+
+def diagonals(*shape):
+    return Operand(shape, 0.2, 1), Operand(shape, 3, 4), Operand(shape, 0.2, 1)
+
+
+def _cholesky_update(r, w):
+    r = np.triu(r)
+    return np.swapaxes(np.linalg.cholesky(np.swapaxes(r, -1, -2) @ r + w[..., None] * w[..., None, :]), -1, -2)
+
+
 VALUES_ALONE = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
 FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 
@@ -45,8 +85,6 @@ def _systems():
             yield Sample((triangular(3, 3), matrices(3, 2) if flags[0] else matrices(2, 3)), dict(zip(FLAGS, flags)))
     yield Sample((triangular(2, 3, 3), matrices(2, 3, 2)), {"left_side": True, "lower": True})
     yield Sample((triangular(3, 3), matrices(3, 0)), {"left_side": True})
-
-
 
 
 def _transforms():
@@ -104,6 +142,47 @@ SPECS = [
              (lambda: linalg.eig(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),
              (lambda: gradix.jvp(linalg.eig, [np.ones((2, 2), "f4")], [np.ones((2, 2), "f4")]), NotImplementedError,
               "enable_eigvec_derivs"))),
+    Spec("schur", linalg.schur, tuple(Sample((matrices(*s),), p) for s, p in (
+        ((3, 3), {}), ((2, 4, 4), {}), ((3, 3), {"compute_schur_vectors": False}), ((1, 1), {}), ((0, 0), {}))), None,
+        (F32, C64), derivative="none", rtol=1e-4, errors=(
+            (lambda: linalg.schur(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),
+            (lambda: linalg.schur(np.ones((2, 2), "f4"), sort_eig_vals=True), NotImplementedError, "does not sort"))),
+    Spec("hessenberg", linalg.hessenberg, tuple(Sample((matrices(*s),)) for s in ((3, 3), (2, 4, 4), (1, 1), (0, 0))), None,
+         (F32, C64), derivative="none", rtol=1e-5, errors=(
+             (lambda: linalg.hessenberg(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),)),
+    Spec("tridiagonal", linalg.tridiagonal, tuple(Sample((matrices(*s),), p) for s, p in (
+        ((3, 3), {}), ((2, 4, 4), {"lower": False}), ((1, 1), {}), ((0, 0), {}))), None, (F32, C64), derivative="none",
+        rtol=1e-5, errors=((lambda: linalg.tridiagonal(np.ones((2, 3), "f4")), ValueError, r"square.*\(2, 3\)"),)),
+    Spec("tridiagonal_solve", linalg.tridiagonal_solve, tuple(Sample((*diagonals(*s[:-1]), matrices(*s))) for s in (
+        (3, 2), (2, 4, 1), (1, 2), (2, 3), (0, 2), (3, 0))), _tridiagonal_solve, (F32, C64), rtol=1e-5, errors=(
+            (lambda: linalg.tridiagonal_solve(*[np.ones(3, "f4")] * 4), TypeError, "rank at least 2"),
+            (lambda: linalg.tridiagonal_solve(*[np.ones(3, "f4")] * 3, np.ones((4, 1), "f4")), TypeError, r"\(4, 1\) and \(3,\)"),
+            (lambda: linalg.tridiagonal_solve(np.ones(2, "f4"), *[np.ones(3, "f4")] * 2, np.ones((3, 1), "f4")), TypeError,
+             "same shape"),
+            (lambda: linalg.tridiagonal_solve(*[np.ones(3, "f4")] * 3, np.ones((3, 1), "c8")), TypeError, "same dtypes"))),
+    Spec("tridiagonal_solve_perturbed", lambda *xs: linalg.tridiagonal_solve(*xs, perturb_singular=True), tuple(
+        Sample((*diagonals(*s[:-1]), matrices(*s))) for s in ((3, 2), (2, 4, 1), (0, 2))), _tridiagonal_solve, (F32, C64), rtol=1e-5),
+    Spec("ormqr", linalg.ormqr, tuple(Sample((*reflections(*s, taus=t), matrices(*c)), p) for s, t, c, p in (
+        ((4, 3), 3, (4, 2), {}), ((3, 3), 2, (3, 2), {"transpose": True}), ((3, 2), 2, (2, 3), {"left": False}),
+        ((2, 3, 3), 3, (2, 4, 3), {"left": False, "transpose": True}), ((3, 2), 0, (3, 2), {}), ((3, 2), 2, (3, 0), {}))),
+        _ormqr, (F32, C64), rtol=1e-5, errors=(
+            (lambda: linalg.ormqr(np.ones((4, 3), "f4"), np.ones(3, "f4"), np.ones((3, 2), "f4")), ValueError, "number of rows"),
+            (lambda: linalg.ormqr(np.ones((4, 3), "f4"), np.ones(4, "f4"), np.ones((4, 2), "f4")), ValueError, "taus"),
+            (lambda: linalg.ormqr(np.ones((2, 4, 3), "f4"), np.ones(3, "f4"), np.ones((4, 2), "f4")), TypeError, "leading axes"),
+            (lambda: gradix.jvp(linalg.ormqr, [np.ones((2, 2), "f4"), np.ones(2, "f4"), np.ones((2, 2), "f4")],
+                                [np.ones((2, 2), "f4"), np.ones(2, "f4"), np.ones((2, 2), "f4")]), NotImplementedError,
+             "reflections"))),
+    Spec("cholesky_update", linalg.cholesky_update, tuple(Sample((triangular(*s), matrices(*s[:-1]))) for s in (
+        (3, 3), (2, 4, 4), (1, 1), (0, 0))), _cholesky_update, (F32,), rtol=1e-5, errors=(
+            (lambda: linalg.cholesky_update(np.ones((3, 3), "f4"), np.ones(4, "f4")), ValueError, r"\(3, 3\) and \(4,\)"),
+            (lambda: linalg.cholesky_update(np.ones((3, 3), "c8"), np.ones(3, "c8")), TypeError, "complex64"))),
+    Spec("symmetric_product", linalg.symmetric_product, tuple(Sample((matrices(*s), matrices(*s[:-1], s[-2])), p) for s, p in (
+        ((3, 2), {}), ((2, 2, 3), {"alpha": 2.0, "beta": 0.5}), ((3, 2), {"beta": 1.0, "symmetrize_output": True}), ((0, 2), {}))),
+        lambda a, c, alpha=1.0, beta=0.0, symmetrize_output=False: (
+            lambda x: np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2) if symmetrize_output else x)(
+                alpha * a @ np.swapaxes(a, -1, -2) + beta * c), (F32,), errors=(
+            (lambda: linalg.symmetric_product(np.ones((3, 4), "f4"), np.ones((4, 4), "f4")), ValueError, r"\(3, 4\) and \(4, 4\)"),
+            (lambda: linalg.symmetric_product(np.ones((3, 4), "i4"), np.ones((3, 3), "i4")), TypeError, "int32"))),
     Spec("fft", _fft, tuple(_transforms()), _fft_reference, (C64,), rtol=1e-5, errors=(
         (lambda: lax.fft(np.ones(3, "f4"), "FFT", (3,)), ValueError, "complex.*float32"),
         (lambda: lax.fft(np.ones(3, "c8"), "FFT", (4,)), ValueError, r"\(4,\).*\(3,\)"),
