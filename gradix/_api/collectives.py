@@ -1,6 +1,8 @@
 """Collectives on pytrees: psum, pmean, pmax, pmin, all_gather, all_to_all, ppermute, psum_scatter, axis_index."""
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from gradix._api.autodiff import arrays
@@ -9,7 +11,7 @@ from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
-from gradix._ops.basis import broadcast_in_dim
+from gradix._ops.basis import broadcast_in_dim, move_axis
 from gradix._ops.collectives import (
     all_gather_p,
     all_to_all_p,
@@ -24,6 +26,7 @@ from gradix._ops.collectives import (
 )
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
+from gradix._ops.dynamic_slicing import dynamic_index_in_dim
 from gradix._ops.iota import zeros_like_array
 from gradix._ops.operands import scalar_like
 from gradix._ops.select import select_n
@@ -57,10 +60,17 @@ def _groups(groups, names):
 
 
 def _reduction(name: str, prim, x, axis_name, axis_index_groups):
-    names = names_of(axis_name)
-    size_of(tuple(n for n in names if not isinstance(n, int)))
+    names, placed = names_of(axis_name), tuple([n for n in names_of(axis_name) if isinstance(n, int)])
+    names = tuple([n for n in names if not isinstance(n, int)])
+    size_of(names)
     groups = _groups(axis_index_groups, names)
-    return _map(name, lambda a: bind(prim, (a,), {"axes": names, "axis_index_groups": groups}), x)
+
+    def reduce(a):
+        if placed:
+            a = prim.combine(a, tuple([p % a.aval.ndim for p in placed]))
+        return bind(prim, (a,), {"axes": names, "axis_index_groups": groups}) if names else a
+
+    return _map(name, reduce, x)
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
@@ -168,7 +178,18 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
     groups = _groups(axis_index_groups, names)
     n = len(groups[0]) if groups else size_of(names)
 
+    def gather_all(a):
+        """One name after the other, the last first, so that they are in the order of their joint index."""
+        place = axis % (a.aval.ndim + (not tiled)) if a.aval.ndim + (not tiled) else 0
+        for name in reversed(names):
+            a = bind(all_gather_p, (a,), {"axes": (name,), "all_gather_dimension": place, "axis_size": size_of(name),
+                                          "tiled": False, "axis_index_groups": None})
+        shape, k = a.aval.shape, len(names) + tiled
+        return reshape(a, (*shape[:place], prod(shape[place:place + k]), *shape[place + k:]))
+
     def gather(a):
+        if len(names) > 1:
+            return gather_all(a)
         place = axis % (a.aval.ndim + (not tiled)) if a.aval.ndim + (not tiled) else 0
         return bind(all_gather_p, (a,), {"axes": names, "all_gather_dimension": place, "axis_size": n, "tiled": tiled,
                                          "axis_index_groups": groups})
@@ -189,10 +210,22 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     params = {"axes": names, "tiled": tiled, "axis_index_groups": groups,
               "axis_size": len(groups[0]) if groups else size_of(names)}
 
+    def scatter_all(a, place):
+        shape, sizes = a.aval.shape, [size_of(name) for name in names]
+        rest = (shape[place] // prod(sizes),) if tiled else ()
+        a = reshape(a, (*shape[:place], *sizes, *rest, *shape[place + 1:]))
+        for name, size in zip(names, sizes):
+            a = bind(reduce_scatter_p, (a,), {**params, "axes": (name,), "axis_size": size, "tiled": False,
+                                              "scatter_dimension": place})
+        return a
+
     def scatter(a):
         if not a.aval.ndim:
             raise ValueError("psum_scatter needs an operand with an axis to scatter, got a scalar.")
         place = scatter_dimension % a.aval.ndim
+        if len(names) > 1:
+            reduce_scatter_p.abstract(a.aval, **params, scatter_dimension=place)
+            return scatter_all(a, place)
         return _checked(reduce_scatter_p, a, {**params, "scatter_dimension": place})
 
     return _map("psum_scatter", scatter, x)
@@ -213,17 +246,27 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
     n = len(groups[0]) if groups else size_of(names)
     params = {"axes": names, "axis_size": n, "axis_index_groups": groups}
 
+    def deal(a, split, concat):
+        if len(names) == 1:
+            return _checked(all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat})
+        all_to_all_p.abstract(a.aval, **params, split_axis=split, concat_axis=concat)
+        shape, sizes = a.aval.shape, [size_of(name) for name in names]
+        a = reshape(a, (*shape[:split], *sizes, *shape[split + 1:]))
+        for k, (name, size) in enumerate(zip(names, sizes), split):
+            a = bind(all_to_all_p, (a,), {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k})
+        return move_axis(reshape(a, shape), split, concat)
+
     def exchange(a):
         if not a.aval.ndim:
             raise ValueError("all_to_all needs an operand with an axis to deal out, got a scalar.")
         split, concat = split_axis % a.aval.ndim, concat_axis % a.aval.ndim
         if not tiled:
-            return _checked(all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat})
+            return deal(a, split, concat)
         shape = a.aval.shape
         if shape[split] % n:
             raise ValueError(f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts.")
         dealt = reshape(a, (*shape[:split], n, shape[split] // n, *shape[split + 1:]))
-        got = bind(all_to_all_p, (dealt,), {**params, "split_axis": split, "concat_axis": concat})
+        got = deal(dealt, split, concat)
         full = got.aval.shape
         return reshape(got, (*full[:concat], full[concat] * full[concat + 1], *full[concat + 2:]))
 
@@ -249,7 +292,25 @@ def ppermute(x, axis_name, perm):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
     if any(not 0 <= i < n for i in (*sources, *targets)):
         raise ValueError(f"ppermute indices must be within [0, {n}), the size of axis {axis_name!r}; got {perm}.")
+    if len(names) > 1:
+        return _permuted(x, names, n, perm)
     return _map("ppermute", lambda a: bind(ppermute_p, (a,), {"axes": names, "perm": perm}), x)
+
+
+def _permuted(x, names, n: int, perm):
+    """`ppermute` by joint indices: who receives picks its sender's value from all of them."""
+    source, has = np.zeros(n, np.int32), np.zeros(n, bool)
+    for s, t in perm:
+        source[t], has[t] = s, True
+    here = axis_index(names)
+    mine, receives = (dynamic_index_in_dim(as_array(table), here, keepdims=False) for table in (source, has))
+
+    def pick(a):
+        got = dynamic_index_in_dim(a, mine, keepdims=False)
+        mask = broadcast_in_dim(receives, got.aval.shape, ()) if got.aval.shape else receives
+        return select_n(mask, zeros_like_array(got), got)
+
+    return _map("ppermute", pick, all_gather(x, names))
 
 
 def pshuffle(x, axis_name, perm):

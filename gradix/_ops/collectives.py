@@ -106,13 +106,10 @@ class Reduction(Collective):
         return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, None
 
     def _in_groups(self, axis, x, a, rest, groups):
-        x = to_axis(axis.size, x, a, 0)
-        order = np.array(groups)
-        groups_first = reshape(take(x, order.reshape(-1)), (*order.shape, *x.aval.shape[1:]))
+        groups_first = _by_group(to_axis(axis.size, x, a, 0), groups)
         total = self.combine(groups_first, (1,))
         spread = broadcast_in_dim(total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,)))
-        flat = reshape(spread, x.aval.shape)
-        out = take(flat, np.argsort(order.reshape(-1)))
+        out = _from_groups(spread, groups)
         return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, 0
 
     def show(self, params):
@@ -193,14 +190,33 @@ class ReduceScatter(Move):
     def batch_own(self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups):
         (x,), (a,) = args, in_axes
         if axis_index_groups is not None:
-            raise NotImplementedError("psum_scatter with axis_index_groups under vmap. Map over two nested axes "
-                                      "instead.")
+            return self._in_groups(to_axis(axis.size, x, a, 0), axis_index_groups, scatter_dimension + 1, tiled), 0
         total = reduce_sum(to_axis(axis.size, x, a, 0), (0,))
         if tiled:
             shape = total.aval.shape
             total = reshape(total, (*shape[:scatter_dimension], axis_size, shape[scatter_dimension] // axis_size,
                                     *shape[scatter_dimension + 1:]))
         return total, scatter_dimension
+
+    def _in_groups(self, x, groups, place: int, tiled: bool):
+        """Each group's sum, of which member j keeps part j."""
+        total = reduce_sum(_by_group(x, groups), (1,))              # (groups, ...)
+        size, shape = len(groups[0]), total.aval.shape
+        if tiled:
+            total = reshape(total, (*shape[:place], size, shape[place] // size, *shape[place + 1:]))
+        return _from_groups(move_axis(total, place, 1), groups)
+
+
+def _by_group(x, groups):
+    """The rows of `x` as (groups, members of each, ...)."""
+    order = np.array(groups)
+    return reshape(take(x, order.reshape(-1)), (*order.shape, *x.aval.shape[1:]))
+
+
+def _from_groups(x, groups):
+    """Back from (groups, members of each, ...) to rows."""
+    rows = reshape(x, (x.aval.shape[0] * x.aval.shape[1], *x.aval.shape[2:]))
+    return take(rows, np.argsort(np.array(groups).reshape(-1)))
 
 
 class AllToAll(Move):
@@ -224,9 +240,10 @@ class AllToAll(Move):
 
     def batch_own(self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups):
         (x,), (a,) = args, in_axes
-        if axis_index_groups is not None:
-            raise NotImplementedError("all_to_all with axis_index_groups under vmap. Map over two nested axes instead.")
         x = to_axis(axis.size, x, a, 0)                     # sender first, receivers at split_axis + 1
+        if axis_index_groups is not None:
+            dealt = move_axis(_by_group(x, axis_index_groups), split_axis + 2, 1)    # (group, receiver, sender, ...)
+            return move_axis(_from_groups(dealt, axis_index_groups), 1, concat_axis + 1), 0
         receivers_first = move_axis(x, split_axis + 1, 0)   # (receiver, sender, ...)
         return move_axis(receivers_first, 1, concat_axis + 1), 0
 
