@@ -16,6 +16,7 @@ from gradix._core.operators import Array, install
 from gradix._core.sharding import Shard, Sharding, SingleDeviceSharding
 from gradix._core.trace import Tracer
 from gradix._runtime import xla
+from gradix._runtime.program import to_device
 from gradix._version import __version__
 
 # -- devices -----------------------------------------------------------------------------------------------------------
@@ -262,6 +263,13 @@ def _addressable_data(x, index: int):
     return _shards(x)[index].data
 
 
+def _unsafe_buffer_pointer(x) -> int:
+    """The address of the values on their device, good only while the array lives."""
+    if isinstance(x, Tracer):
+        raise AttributeError("A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit.")
+    return xla.unsafe_buffer_pointer(to_device(x))
+
+
 _MEMBERS: dict[str, Any] = {
     "sharding": property(lambda x: SingleDeviceSharding(_device_of(x))),
     "device": property(_device_of),
@@ -272,5 +280,6 @@ _MEMBERS: dict[str, Any] = {
     "addressable_shards": property(_shards),
     "global_shards": property(_shards),
     "addressable_data": _addressable_data,
+    "unsafe_buffer_pointer": _unsafe_buffer_pointer,
 }
 install(_MEMBERS)

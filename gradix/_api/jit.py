@@ -68,11 +68,12 @@ class JitFunction:
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
-                 max_traces: int | None = None, max_paths: int | None = None):
+                 max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False):
         functools.update_wrapper(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
         self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
+        self._donate_strict = donate_strict
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
@@ -162,6 +163,7 @@ class JitFunction:
         kind = TracedWithRefs if refs or inside else kind_of_traced()
         traced = kind(closed, consts, out["tree"], debug, self._name, self._donated(args, kwargs), self._keep_unused,
                       self._compiler_options, avals, self._log)
+        traced.strict = self._donate_strict
         if isinstance(traced, TracedWithRefs):
             traced.refs = sources(refs, inside)
         return traced
@@ -418,7 +420,7 @@ _program.install_tracer(_trace_expand)
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
         backend: str | None = None, inline: bool = False, compiler_options: dict | None = None,
-        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128):
+        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
@@ -433,13 +435,15 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
             is run to get the value, and each way the function goes is kept as compiled segments.
         max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
+        donate_strict: raise, instead of warn, where no result can take over the memory of a donated argument.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
 
     Raises:
         TypeError: `fun` is not callable, or a leaf of an argument is no array.
-        ValueError: a static argument is an array, or has neither a hash nor content that can be told.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be told; with
+            donate_strict, a donated argument cannot be used.
         RetraceError: more than `max_traces` traces.
 
     Example:
@@ -456,7 +460,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                                  compiler_options=compiler_options, max_traces=max_traces, specialize=specialize,
-                                 max_paths=max_paths)
+                                 max_paths=max_paths, donate_strict=donate_strict)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
@@ -471,4 +475,4 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
-                       max_paths if specialize else None)
+                       max_paths if specialize else None, donate_strict)

@@ -1,11 +1,14 @@
 """The stages of `jit`: traced, lowered, compiled; each can be looked at and taken further by hand."""
 from __future__ import annotations
 
+import operator
 from typing import Any, Protocol, runtime_checkable
 
+from gradix._api import donation
 from gradix._api.structs import struct_of
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
+from gradix._core.formats import Format, row_major
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -115,6 +118,8 @@ class Traced(_Stage):
         donated = tuple([i + len(traced.consts) for i in traced.donated])
         module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
                                 platform=platforms[0])
+        if donated:
+            donation.check(module, traced)
         return Lowered(traced, self.in_tree, module)
 
 
@@ -143,10 +148,12 @@ class Lowered(_Stage):
         raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
 
     def compiler_ir(self, dialect: str | None = None):
-        """The program as an object of the compiler: an MLIR module."""
+        """The program as an object of the compiler: an MLIR module, or of "hlo" an `XlaComputation`."""
         if dialect in (None, "stablehlo"):
             return xla.parse_module(self._module.text)
-        raise ValueError(f"unknown dialect: {dialect}. There is 'stablehlo'; as_text('hlo') gives the other's text.")
+        if dialect == "hlo":
+            return xla.hlo_computation(self._module.text)
+        raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates before optimisation: 'flops', 'bytes accessed', ..."""
@@ -165,8 +172,7 @@ class Lowered(_Stage):
         traced = self._traced
         options = {**(traced.options or {}), **(compiler_options or {})} or None
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        program = Program(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
-                          compiler_options=options, lowered=self._module)
+        program = Program(traced.jaxpr, traced.name, donated=donated, compiler_options=options, lowered=self._module)
         return Compiled(traced, self.in_tree, program)
 
 
@@ -216,7 +222,8 @@ class Compiled(_Stage):
         seen = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
         differences = []
         for what, was, now in (("args", seen[0], args), ("kwargs", seen[1], kwargs)):
-            differences += [f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {why} differ"
+            differences += [f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {_PLURAL[why]} "
+                            f"differ{_key_difference(was, now, path) if why == 'keys' else ''}"
                             for path, before, after, why in equality_errors(was, now)]
         return (f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
                 f"called with. There are {len(differences)} mismatches:\n" + "\n".join(differences)
@@ -260,8 +267,34 @@ class Compiled(_Stage):
         """Where the results will be."""
         return self.out_tree.unflatten([self._sharding()] * self.out_tree.num_leaves)
 
+    @property
+    def input_formats(self):
+        """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
+        return self.in_tree.unflatten([self._format(a) for a in self._traced.avals])
+
+    @property
+    def output_formats(self):
+        """How the results will lie in memory."""
+        return self.out_tree.unflatten([self._format(a) for a in self._traced.jaxpr.out_avals])
+
+    def _format(self, aval) -> Format:
+        return Format(row_major(aval.ndim), self._sharding())
+
     def _sharding(self) -> SingleDeviceSharding:
         return SingleDeviceSharding(self._program.executable.device)
+
+
+_PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}
+
+
+def _key_difference(was, now, path) -> str:
+    """The keys only one of two dicts has, at a place in two trees."""
+    for key in path:
+        name = key.key if hasattr(key, "key") else key.idx if hasattr(key, "idx") else key.name
+        step = getattr if hasattr(key, "name") else operator.getitem
+        was, now = step(was, name), step(now, name)
+    sides = (("missing", set(was) - set(now)), ("unexpected", set(now) - set(was)))
+    return ": " + ", ".join([f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys])
 
 
 CompilerOptions = dict[str, Any]

@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gradix._base import config as _config
+from gradix._api import donation
+from gradix._base import config as _config, source
 from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.key_flow import call_checked, key_flow
 from gradix._runtime import dispatch, xla
-from gradix._runtime.program import Program
+from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 
@@ -22,24 +22,26 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log")
+                 "avals", "call", "log", "strict")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
         self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
         self.program: Program | None = None
+        self.strict = False                                     # whether a donation that cannot be used is an error
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
     def compiled(self) -> Program:
         if self.program is None:
             start = time.perf_counter()
             donated = tuple([i + len(self.consts) for i in self.donated])
-            self.program = Program(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused,
-                                   compiler_options=self.options)
-            self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
+            module = lower(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused)
             if donated:
-                _warn_of_unusable(self.program, self.name)
-            elif not self.consts and type(self) is Traced and self.out_tree is not None:
+                donation.check(module, self)
+            self.program = Program(self.jaxpr, self.name, donated=donated, compiler_options=self.options,
+                                   lowered=module)
+            self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
+            if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
                 self.call = _caller(self.program.call, self.out_tree)
         return self.program
 
@@ -62,9 +64,11 @@ class Traced:
         given = [ArrayImpl(x.host, x.aval) if i in donated and is_shared(x) else x for i, x in enumerate(leaves)]
         args = [*self.consts, *given]
         outs = program(args)
+        taken, n = Donation(self.debug, self.name, source.current()), len(self.consts)
         for i in program.donated:
             xla.delete(args[i]._buffer)             # XLA copies, and keeps, memory it may not write to
             args[i]._host = args[i]._buffer = None
+            args[i]._extra = taken, i - n
         return outs
 
 
@@ -116,11 +120,3 @@ def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
         if not any(x.is_deleted() for x in args):
             eval_closed(jaxpr, *args)
         raise
-
-
-def _warn_of_unusable(program: Program, name: str) -> None:
-    module = program.lowered
-    lost = [str(module.in_avals[module.kept.index(i)]) for i in module.unusable_donations if i in module.kept]
-    if lost:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(lost)}. No result of {name} has that shape "
-                      "and dtype; donate arguments that a result can replace.", stacklevel=4)

@@ -40,9 +40,26 @@ def fetch(array: ArrayImpl):
     return xla.get(array._buffer)
 
 
+class Donation:
+    """What took the memory of a call's donated arguments: kept with each, for the error of who uses it again."""
+
+    __slots__ = ("debug", "name", "place")
+
+    def __init__(self, debug, name: str, place):
+        self.debug, self.name, self.place = debug, name, place
+
+    def told(self, index: int) -> str:
+        names = self.debug.arg_names
+        which = f"argument {names[index]}" if index < len(names) else "an argument"
+        return (f"It was donated as {which} of {self.name} at {self.place}, and a result lives on its memory now: use "
+                "what that function returned, or pass it a copy (x.copy()).")
+
+
 def _deleted(array: ArrayImpl) -> RuntimeError:
-    return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. It was given up by its delete(), "
-                        "or donated to a jitted function; keep a copy, or use what that function returned.")
+    found = getattr(array, "_extra", None)
+    known = type(found) is tuple and type(found[0]) is Donation
+    how = found[0].told(found[1]) if known else "It was given up by its delete(); keep a copy of what is needed later."
+    return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. {how}")
 
 
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:

@@ -33,6 +33,11 @@ from gradix._runtime.xla_custom_calls import (
     ensure_lapack as ensure_lapack,
     register as register,
 )
+from gradix._runtime.xla_dispatch import (
+    Mismatch as Mismatch,
+    dispatcher as dispatcher,
+    is_available as is_dispatcher_available,  # noqa: F401
+)
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,
@@ -43,6 +48,7 @@ from gradix._runtime.xla_program import (
     compile as compile,
     cost_of as cost_of,
     deserialize as deserialize,
+    hlo_computation as hlo_computation,
     hlo_text as hlo_text,
     honours_small_loops as honours_small_loops,
 )

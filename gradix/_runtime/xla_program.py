@@ -19,15 +19,17 @@ from gradix._stablehlo.emitter import SMALL_CALL
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same.
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for one
+    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run")
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks")
 
     def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        handlers = [_handler(a, where) for a in self.out_avals]
+        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
+        self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
         self.run = _runner_with_callbacks(loaded, handlers) if has_callbacks else _runner(loaded, handlers)
 
     def __call__(self, buffers: list) -> list:
@@ -94,18 +96,19 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
     return Executable(loaded, in_avals, out_avals, where, bool(functions))
 
 
-def _computation(text: str):
+def hlo_computation(text: str):
+    """A StableHLO module as XLA's own object, before optimisations."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
 def hlo_text(text: str) -> str:
     """A StableHLO module as HLO, before optimisations."""
-    return _computation(text).as_hlo_text()
+    return hlo_computation(text).as_hlo_text()
 
 
 def cost_of(text: str) -> dict[str, float]:
     """XLA's estimates for a StableHLO module, before optimisations: 'flops', 'bytes accessed', ..."""
-    return dict(_jax.hlo_module_cost_analysis(client(), _computation(text).as_hlo_module()))
+    return dict(_jax.hlo_module_cost_analysis(client(), hlo_computation(text).as_hlo_module()))
 
 
 def _compile(text: str, where: Place, options, functions: list):

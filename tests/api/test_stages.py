@@ -5,6 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import stages
+from gradix.experimental.layout import Format, Layout
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +80,87 @@ def test_donated_and_static_arguments():
     np.testing.assert_array_equal(lowered.compile()(x), np.full(100, 3.0))
     with pytest.raises(RuntimeError, match="deleted"):
         x + 1
+
+
+def test_the_compiler_s_own_objects(f):
+    lowered = f.lower(jnp.ones(3), y=2.0)
+    assert lowered.compiler_ir("hlo").as_hlo_text().startswith("HloModule")
+    for ask in (lowered.as_text, lowered.compiler_ir):
+        with pytest.raises(ValueError, match="unknown dialect: mhlo. There are 'stablehlo' and 'hlo'"):
+            ask("mhlo")
+
+
+def test_formats(f):
+    compiled = f.lower(jnp.ones((3, 2)), y=2.0).compile()
+    (x,), named = compiled.input_formats
+    assert x.layout.major_to_minor == (0, 1) and named["y"].layout.major_to_minor == ()
+    assert compiled.output_formats["a"] == x == Format(Layout((0, 1), ()), x.sharding)
+    assert x.sharding.device_set == {gradix.devices()[0]}
+    with pytest.raises(TypeError, match="expected None or a Layout, got 3 of type int"):
+        Format(3)
+    with pytest.raises(ValueError, match="Sharding has to be concrete"):
+        Format(Layout((0,)))
+
+
+def test_the_keys_that_differ_are_named():
+    compiled = gradix.jit(lambda p, *, flag: p["a"][0] + flag).lower({"a": (1.0,)}, flag=2.0).compile()
+    for args, kwargs, message in (
+            (({"b": (1.0,)},), {"flag": 1.0}, r"args\[0\].*so the keys differ: missing 'a', unexpected 'b'"),
+            (({"a": (1.0,)},), {}, "kwargs.*so the keys differ: missing 'flag'"),
+            (({"a": [1.0]},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the types differ"),
+            (({"a": (1.0, 2.0)},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the lengths differ")):
+        with pytest.raises(TypeError, match=message):
+            compiled(*args, **kwargs)
+
+
+# -- what the program is made of ------------------------------------------------------------------------------------
+
+def test_captured_arrays_are_hidden_arguments_not_text():
+    table = jnp.arange(1_000_000.0) + 0
+    f = gradix.jit(lambda x: x + table)
+    lowered = f.lower(jnp.ones(1_000_000))
+    assert len(lowered.as_text()) < 1000
+    before = table.unsafe_buffer_pointer()
+    compiled = lowered.compile()
+    assert compiled.memory_analysis().argument_size_in_bytes == 8_000_000     # an argument, in no program's code
+    for run in (f, compiled):
+        np.testing.assert_array_equal(run(jnp.ones(1_000_000))[:3], [1, 2, 3])
+    assert table.unsafe_buffer_pointer() == before                           # no copy was put in its place
+    (const,) = f.trace(jnp.ones(1_000_000)).jaxpr.consts
+    assert const is table
+
+
+def test_a_captured_numpy_array_is_copied_once():
+    table = np.arange(100_000.0, dtype="f4")
+    f = gradix.jit(lambda x: x + table)
+    consts = [f.trace(jnp.ones(100_000)).jaxpr.consts[0] for _ in range(2)]
+    f(jnp.ones(100_000))
+    place = consts[0].unsafe_buffer_pointer()
+    f(jnp.ones(100_000))
+    assert consts[0] is consts[1] and consts[0].unsafe_buffer_pointer() == place
+
+
+def test_a_nested_function_is_traced_and_written_once():
+    traced = []
+
+    @gradix.jit
+    def layer(x):
+        traced.append(x)
+        return jnp.tanh(x) * 2
+
+    text = gradix.jit(lambda x: layer(layer(layer(x)))).lower(jnp.ones(5)).as_text()
+    assert len(traced) == 1 and text.count("func.func private") == 1 and text.count("func.call") == 3
+    gradix.jit(lambda x: layer(x) + 1).lower(jnp.ones(5))
+    assert len(traced) == 1
+    text = gradix.jit(lambda x: [gradix.jit(lambda v: jnp.sin(v))(x * i) for i in range(3)]).lower(1.0).as_text()
+    assert text.count("func.func private") == 1                              # of equal text, though traced apart
+
+
+def test_options_of_jit_that_the_reference_takes():
+    device = gradix.devices()[0]
+    assert gradix.jit(lambda x: x + 1, device=device)(1.0) == 2 and gradix.jit(lambda x: x + 1, backend="cpu")(1.0) == 2
+    inner = gradix.jit(lambda x: x * 2, inline=True)
+    assert "jit" not in str(gradix.make_jaxpr(lambda x: inner(x))(1.0))
+    two = jnp.ones(2)
+    counts = [gradix.jit(lambda x, y: x, keep_unused=keep).lower(two, two).as_text().count("%arg") for keep in (False, True)]
+    assert counts == [2, 3]

@@ -131,3 +131,98 @@ def test_stages_donate_too():
 def test_errors(options, error, message):
     with pytest.raises(error, match=message):
         gradix.jit(lambda x: x, **options)
+
+
+# -- the memory is really taken over --------------------------------------------------------------------------------
+
+
+def pointer(x):
+    return x.unsafe_buffer_pointer()
+
+
+def test_a_result_lives_on_the_donated_memory():
+    step = gradix.jit(lambda x: x * 2 + 1, donate_argnums=0)
+    x = step(jnp.arange(100_000.0))  # now one that XLA made
+    before = pointer(x)
+    y = step(x)
+    assert pointer(y) == before and x.is_deleted() and y[1] == 7
+    stats = step.lower(y).compile().memory_analysis()
+    assert stats.alias_size_in_bytes == stats.argument_size_in_bytes == 400_000
+
+
+def test_without_donation_it_does_not():
+    step = gradix.jit(lambda x: x * 2 + 1)
+    x = step(jnp.arange(100_000.0))
+    assert pointer(step(x)) != pointer(x) and step.lower(x).compile().memory_analysis().alias_size_in_bytes == 0
+
+
+def test_a_training_loop_stays_where_it_is():
+    update = gradix.jit(lambda p, g: {k: p[k] - 0.1 * g[k] for k in p}, donate_argnums=0)
+    p, g = {"w": jnp.ones((300, 40)), "b": jnp.ones(4000)}, {"w": jnp.ones((300, 40)), "b": jnp.ones(4000)}
+    p = update(update(p, g), g)
+    places = {k: pointer(v) for k, v in p.items()}
+    for _ in range(3):
+        p = update(p, g)
+        assert {k: pointer(v) for k, v in p.items()} == places
+
+
+# -- what is said ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (lambda x, y: x.sum() + y, r"float32\[4\] of argument x: no result .* they are float32\[\]"),
+        (lambda x, y: y + 1, r"argument x: .* does not use it"),
+        (lambda x, y: {"a": x[:2], "b": x.astype(int)}, r"argument x: no result .* float32\[2\], int32\[4\]"),
+    ],
+)
+def test_strict(f, message):
+    x, strict = taken(), gradix.jit(f, donate_argnums=0, donate_strict=True)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"(?s)Some donated buffers were not usable: float32\[4\].*{message}"):
+            strict(x, 1.0)
+    with pytest.raises(ValueError, match=message):
+        strict.lower(x, 1.0)
+    assert x[3] == 4
+
+
+def test_strict_names_the_leaves_of_which_there_are_too_many():
+    def f(p):
+        return p["a"] + p["b"]
+
+    with pytest.raises(ValueError, match=r"argument p\['b'\]: the 1 results of this type already live on other"):
+        gradix.jit(f, donate_argnames="p", donate_strict=True)({"a": taken(), "b": taken()})
+    with pytest.warns(UserWarning, match=r"argument p\['b'\]") as caught:
+        gradix.jit(f, donate_argnames="p")({"a": taken(), "b": taken()})
+    assert caught[0].filename == __file__
+
+
+def test_strict_is_content_where_all_is_used():
+    table = jnp.arange(100.0)
+    f = gradix.jit(lambda x, y: (y + x + table[0], x - 1), donate_argnums=(0, 1), donate_strict=True)
+    x, y = taken(), taken()
+    np.testing.assert_array_equal(f(x, y)[1], [0, 1, 2, 3])
+    assert x.is_deleted() and y.is_deleted()
+
+
+def test_captured_arrays_do_not_shift_what_is_said():
+    table = jnp.arange(100.0)
+    with pytest.raises(ValueError, match=r"float32\[3\] of argument z"):
+        gradix.jit(lambda y, z: (y + z.sum() + table.sum()), donate_argnums=1, donate_strict=True)(taken(), taken(3))
+
+
+def test_use_afterwards_names_argument_function_and_line():
+    def step(params, rate):
+        return {"w": params["w"] * rate}
+
+    p, jitted = {"w": taken()}, gradix.jit(step, donate_argnames="params")
+    jitted(p, 2.0)
+    line = step.__code__.co_firstlineno + 4
+    for use in (lambda: p["w"] + 1, lambda: np.asarray(p["w"]), lambda: jitted(p, 2.0)):
+        with pytest.raises(RuntimeError, match=rf"(?s)donated as argument params\['w'\] of step at .*test_donation.py:{line}"):
+            use()
+    x = taken()
+    x.delete()
+    with pytest.raises(RuntimeError, match=r"given up by its delete\(\)"):
+        x + 1
