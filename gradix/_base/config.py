@@ -115,6 +115,7 @@ def _check_boolean(name: str, value: Any) -> bool:
 
 
 def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
+    value = options.VALUE_SPELLINGS.get(name, {}).get(value, value)
     if value in values or (none and value is None):
         return value
     # An enumeration's member, or its name in capitals, stands for the value of that name.
@@ -152,8 +153,9 @@ def _known(name: str) -> str:
     """The option's own name, also for one of ours spelled `gradix_...`."""
     if name in _checks:
         return name
-    alias = "jax_" + name.removeprefix("gradix_")
-    if name.startswith("gradix_") and alias in _checks:
+    bare = name.removeprefix("gradix_")
+    alias = options.SPELLINGS.get(bare, "jax_" + bare)
+    if (name.startswith("gradix_") or bare in options.SPELLINGS) and alias in _checks:
         return alias
     raise AttributeError(f"Unrecognized config option: {name}")
 

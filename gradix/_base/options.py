@@ -181,6 +181,10 @@ CHOICES = {
     "jax_use_magma": ("auto", ("off", "on", "auto")),
 }
 
+# Other words for an option, and for values of one.
+SPELLINGS = {"explicit_x64": "jax_explicit_x64_dtypes"}
+VALUE_SPELLINGS = {"jax_explicit_x64_dtypes": {"honour": "allow", "honor": "allow", "truncate": "warn"}}
+
 # Setting the first sets the others.
 IMPLIED = {
     "jax_transfer_guard": (
@@ -241,6 +245,10 @@ CONTEXT_MANAGERS = {
     "enable_checks": ("jax_enable_checks", "check internal invariants, at some cost"),
     "enable_custom_prng": ("jax_enable_custom_prng", "let PRNGKey make typed keys"),
     "enable_x64": ("jax_enable_x64", "enable 64-bit types"),
+    "explicit_x64": (
+        "jax_explicit_x64_dtypes",
+        "keep ('honour') or narrow with a warning ('truncate') 64-bit dtypes asked for while x64 is off, or raise ('error')",
+    ),
     "explain_cache_misses": ("jax_explain_cache_misses", "log why a function is traced again"),
     "jax2tf_associative_scan_reductions": (
         "jax2tf_associative_scan_reductions",

@@ -95,7 +95,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
 
 
 _ENABLE_X64 = ("Enable 64-bit types with gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the "
-               "environment or `with gradix.enable_x64():`")
+               "environment or `with gradix.enable_x64():`; keep them only where they are asked for with "
+               "gradix.config.update('explicit_x64', 'honour')")
 
 
 def truncation_warning(requested, name: str | None = None) -> str:
@@ -106,6 +107,11 @@ def truncation_warning(requested, name: str | None = None) -> str:
 
 def _unavailable(requested, name: str | None) -> str:
     return f"Explicitly requested dtype {requested}{f' requested in {name}' if name else ''} is not available"
+
+
+def keeps_explicit_x64() -> bool:
+    """Whether a 64-bit dtype asked for by name is kept while x64 is off: the option explicit_x64="honour"."""
+    return state.jax_explicit_x64_dtypes == "allow"
 
 
 def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
@@ -125,7 +131,7 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
             return d
         raise TypeError(f"Gradix arrays hold numbers and booleans, got dtype {dtype!r}{' in ' + name if name else ''}. "
                         "Use one of " + ", ".join(sorted(t.name for t in SUPPORTED)) + ".")
-    if d not in _NARROWED or state.jax_enable_x64 or state.jax_explicit_x64_dtypes == "allow":
+    if d not in _NARROWED or state.jax_enable_x64 or keeps_explicit_x64():
         return d
     if state.jax_explicit_x64_dtypes == "error":
         raise ValueError(f"{_unavailable(d, name)}. {_ENABLE_X64}, ask for {_NARROWED[d]}, or set "
@@ -236,7 +242,8 @@ def promote_types(a: Any, b: Any, weak: bool = False):
 def _operand(x: Any) -> tuple[Any, bool]:
     """(dtype, weak) of a value, an aval, a dtype or something that names one."""
     if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):
-        return canonicalize_dtype(x, allow_extended_dtype=True), x in _WEAK_TYPES
+        keeps = keeps_explicit_x64() and x is not None and x not in _PYTHON_SCALARS
+        return as_dtype(x) if keeps else canonicalize_dtype(x, allow_extended_dtype=True), x in _WEAK_TYPES
     return dtype_of(x), is_weakly_typed(x)
 
 
@@ -294,7 +301,10 @@ def to_inexact_dtype(dtype):
     """
     if is_extended(dtype):
         raise TypeError(f"a function of numbers does not accept dtype {dtype}.")
-    return dtype if dtype in INEXACT else canonicalize_dtype(_INT_TO_FLOAT[dtype])
+    if dtype in INEXACT:
+        return dtype
+    wide = _INT_TO_FLOAT[dtype]
+    return wide if keeps_explicit_x64() else canonicalize_dtype(wide)
 
 
 def to_numeric_dtype(dtype):

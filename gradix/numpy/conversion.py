@@ -305,7 +305,12 @@ def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0):
         >>> jnp.frombuffer(b"abc", dtype="uint8")
         Array([97, 98, 99], dtype=uint8)
     """
-    return asarray(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset))
+    return _read(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset), dtype)
+
+
+def _read(x: np.ndarray, dtype) -> Array:
+    """Numbers read in a dtype the user named: narrowed without a warning where 64 bits are not available."""
+    return asarray(x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None)
 
 
 def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
@@ -322,7 +327,7 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
         >>> jnp.fromstring("1 2 3", int, sep=" ")
         Array([1, 2, 3], dtype=int32)
     """
-    return asarray(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep))
+    return _read(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep), dtype)
 
 
 def fromfile(*args, **kwargs):
