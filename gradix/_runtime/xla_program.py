@@ -19,17 +19,15 @@ from gradix._stablehlo.emitter import SMALL_CALL
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for one
-    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False.
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks")
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run")
 
     def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
-        self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
+        handlers = [_handler(a, where) for a in self.out_avals]
         self.run = _runner_with_callbacks(loaded, handlers) if has_callbacks else _runner(loaded, handlers)
 
     def __call__(self, buffers: list) -> list:
