@@ -1,6 +1,7 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, their derivatives' recurrence."""
 from __future__ import annotations
 
+from math import prod
 from operator import index
 
 import numpy as np
@@ -10,14 +11,14 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, to_axis
-from gradix._ops.cumulative_lowering import emit_loop, emit_recurrence, emit_window
+from gradix._ops.cumulative_lowering import emit_kernel, emit_loop, emit_recurrence, emit_window
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
 
 _WIDE = np.dtype("float32")
-# Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile; longer sums go by a tree of
-# windows, which keeps the rounding error small.
-_LOOP_STEPS = 4096
+# Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and where a step would do
+# a few elements only, a kernel of our own does several steps at once; it also keeps the rounding error of sums small.
+_LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW = 4096, 1 << 13, 64
 
 
 def _along(function, x, axis: int, reverse: bool):
@@ -30,6 +31,8 @@ def _along(function, x, axis: int, reverse: bool):
 
 class Cumulative(Primitive):
     """Element i of the result reduces the elements up to i; from i on in `reverse`."""
+
+    kernel = True             # whether reducing is so cheap that doing it thrice per element for wider steps pays
 
     def __init__(self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True):
         super().__init__(name)
@@ -63,9 +66,18 @@ class Cumulative(Primitive):
     def lower(self, em, out, x, *, axis, reverse):
         dtype = out.dtype
         wide = em.convert(x, _WIDE) if self._is_narrow(dtype) else x
-        emit = emit_loop if em.platform == "cpu" and wide.aval.shape[axis] <= _LOOP_STEPS else emit_window
-        y = emit(em, wide, axis, reverse, self.combine, self.identity(wide.aval.dtype))
+        y = self._emit(em, wide.aval, axis)(em, wide, axis, reverse, self.combine, self.identity(wide.aval.dtype))
         return em.convert(y, dtype)
+
+    def _emit(self, em, aval, axis):
+        """How to spell it, by the steps there are and the elements each does."""
+        if em.platform != "cpu":
+            return emit_window
+        steps, inner = aval.shape[axis], prod(aval.shape[axis + 1:])
+        known = type(aval.size) is int and aval.size < 1 << 31
+        if known and self.kernel and aval.size > _LOOP_SIZE and (inner == 1 or steps > _LOOP_STEPS):
+            return emit_kernel if inner < _LOOP_ROW else emit_loop
+        return emit_loop if steps <= _LOOP_STEPS else emit_window
 
 
 class CumulativeSum(Cumulative):
@@ -96,6 +108,8 @@ class CumulativeProduct(CumulativeDerived):
 
 
 class CumulativeLogSumExp(CumulativeDerived):
+    kernel = False
+
     def step(self, x, y, before, t, axis, reverse):
         finite = _zero_where_infinite(y, both=True)               # weights exp(y_(i-1) - y_i) and exp(x_i - y_i)
         past, now = [exp(sub(_zero_where_infinite(v, both=False), finite)) for v in (before, x)]

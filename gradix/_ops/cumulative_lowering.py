@@ -1,11 +1,13 @@
-"""How running reductions are spelled: as a loop, as windows, and as doubling steps."""
+"""How running reductions are spelled: as a loop, as a native kernel, as windows, and as doubling steps."""
 from __future__ import annotations
 
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._ops.kernel_loops import Loops
 
 _INT = np.dtype("int32")
+_CHUNK = 1024             # elements summed on their own before what came before is taken in: keeps sums accurate
 
 
 def emit_loop(em, x, axis: int, reverse: bool, combine, identity):
@@ -29,6 +31,102 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
     return em.op("reduce_window", aval, x, initial, regions=(em.reducer([aval.dtype], body),), attrs=(
         f"window_dimensions = array<i64: {', '.join(map(str, sizes))}>, "
         f"padding = dense<{padding}> : tensor<{ndim}x2xi64>"))
+
+
+def emit_kernel(em, x, axis: int, reverse: bool, combine, identity):
+    """Rows one after the other, each in vectors of neighbours, by a native kernel of the CPU."""
+    aval = x.aval
+    n, ndim = aval.shape[axis], aval.ndim
+    order = [*[i for i in range(ndim) if i != axis], axis]
+    rows = em.reshape(em.transpose(x, order), (aval.size // n, n))
+
+    def kernel(rows):
+        return _Running(em, combine, identity, reverse, rows.aval.dtype).rows(rows)
+    out, = em.kernel("running", [rows.aval], kernel, rows)
+    out = em.reshape(out, tuple([aval.shape[i] for i in order]))
+    return em.transpose(out, [order.index(i) for i in range(ndim)])
+
+
+class _Running:
+    """The parts of the kernel.
+
+    A step reduces `vector` elements together, in log₂(vector) shifts; `chunked` says that the result depends on the order.
+    """
+
+    def __init__(self, em, combine, identity, reverse: bool, dtype):
+        self.em, self.loops, self.combine = em, Loops(em), combine
+        self.chunked = isinstance(combine, str)
+        self.vector = 8 if self.chunked else 4
+        self.identity, self.reverse = em.constant(identity, make_aval((), dtype)), reverse
+
+    def rows(self, x) -> list:
+        loops, (count, n) = self.loops, x.aval.shape
+
+        def row(i, out):
+            start = loops.do("multiply", i, n) if count > 1 else loops.number(0)
+            return [self._row(flat, out, start, n)]
+        flat = self.em.reshape(x, (count * n,))
+        out, = loops.count(count, [self.em.constant(0, flat.aval)], row)
+        return [self.em.reshape(out, (count, n))]
+
+    def _row(self, x, out, start, n: int):
+        """Whole chunks, and then what is left over."""
+        chunks, rest = divmod(n, _CHUNK)
+        total = self.identity
+        if chunks:
+            first = self.loops.do("add", start, rest) if self.reverse else start
+
+            def step(g, total, out):
+                place = self.em.op("subtract", g.aval, self.loops.number(chunks - 1), g) if self.reverse else g
+                at = self.loops.do("add", first, self.loops.do("multiply", place, _CHUNK))
+                return self._chunk(x, out, at, total, _CHUNK)
+            total, out = self.loops.count(chunks, [total, out], step)
+        if rest:
+            at = start if self.reverse else self.loops.do("add", start, chunks * _CHUNK)
+            total, out = self._chunk(x, out, at, total, rest)
+        return out
+
+    def _chunk(self, x, out, at, total, size: int) -> list:
+        """Reduce a chunk alone, and combine each element with the total before."""
+        em, loops = self.em, self.loops
+        whole = -(-size // self.vector) * self.vector
+        part = self._moved(loops.block(x, (size,), at), *((whole - size, 0) if self.reverse else (0, whole - size)))
+
+        def step(i, before, made):
+            i = em.op("subtract", i.aval, loops.number(whole // self.vector - 1), i) if self.reverse else i
+            place = loops.do("multiply", i, self.vector)
+            vector = self._vector(loops.block(part, (self.vector,), place))
+            vector = self._combined(em.broadcast(before, (self.vector,)), vector)
+            return [self._end(vector), loops.put_block(made, vector, place)]
+        first = self.identity if self.chunked else total
+        last, made = loops.count(whole // self.vector, [first, em.constant(0, part.aval)], step)
+        made = self._moved(made, *((size - whole, 0) if self.reverse else (0, size - whole)))
+        if not self.chunked:
+            return [last, loops.put_block(out, made, at)]
+        made = self._combined(em.broadcast(total, (size,)), made)
+        return [self._combined(total, last), loops.put_block(out, made, at)]
+
+    def _vector(self, v):
+        distance = 1
+        while distance < self.vector:
+            before = self._moved(v, *((-distance, distance) if self.reverse else (distance, -distance)))
+            v, distance = self._combined(before, v), 2 * distance
+        return v
+
+    def _end(self, vector):
+        return self.loops.get(vector, self.loops.number(0 if self.reverse else self.vector - 1))
+
+    def _combined(self, before, after):
+        return _combined(self.em, self.combine, before, after)
+
+    def _moved(self, v, low: int, high: int):
+        """`v` with elements of no effect added at the ends, or elements there taken away."""
+        if not low and not high:
+            return v
+        aval = make_aval((v.aval.shape[0] + low + high,), v.aval.dtype)
+        return self.em.op("pad", aval, v, self.identity, attrs=(
+            f"edge_padding_low = array<i64: {low}>, edge_padding_high = array<i64: {high}>, "
+            "interior_padding = array<i64: 0>"))
 
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):
