@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
-from gradix._core.effects import IOEffect, is_ordered
+from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import Tracer, bind, state
@@ -104,7 +104,7 @@ class Cond(Primitive):
 
         What a branch is given for examples that do not take it has no derivative there: nothing undefined comes back.
         """
-        bad = [e for e in self.effects({"branches": branches}) if is_ordered(e) or isinstance(e, IOEffect)]
+        bad = [e for e in self.effects({"branches": branches}) if isinstance(e, (IOEffect, OrderedIOEffect))]
         if bad:
             raise NotImplementedError(f"vmap of cond with a batched predicate runs every branch, so its effect "
                                       f"{bad[0]} is "
