@@ -6,6 +6,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,16 @@ from gradix._api.arguments import (
     positions,
     signature,
 )
+from gradix._api.fastcall import MISS, write_call
 from gradix._api.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.leaves import as_result, path_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, sources, stand_ins, without_refs
 from gradix._api.retraces import is_own
 from gradix._api.specialize import Tree, paths_of
 from gradix._api.stats import Signature, Stats, TraceLog
 from gradix._api.traced import Traced, check_results, kind_of_traced
 from gradix._base import config as _config
-from gradix._base.tree import flatten, keystr, tree_flatten, tree_flatten_with_path
+from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
@@ -56,6 +59,8 @@ def clear_caches() -> None:
 
 
 _SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
+_WARM = 3                         # calls of a signature after which it gets code of its own
+_FAST_LIMIT = 4                   # signatures of one function that have some
 
 
 def jitted_functions() -> list[JitFunction]:
@@ -65,6 +70,8 @@ def jitted_functions() -> list[JitFunction]:
 
 class JitFunction:
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
+
+    __slots__ = ("_calls", "_fast", "__dict__", "__weakref__")      # what every call reads, where it is found quickest
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
@@ -78,11 +85,17 @@ class JitFunction:
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
         self._plans: dict[int, tuple[list, list]] = {}
-        self._calls, self._log, self._max_traces, self._max_paths = 0, TraceLog(is_own(fun)), max_traces, max_paths
+        self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
+        self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
+        self._mixed: dict[tuple, int] = {}                      # calls with arguments that are no arrays of ours
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
-        self._calls += 1
+        next(self._calls)
+        for call in self._fast:
+            result = call(args, kwargs)
+            if result is not MISS:
+                return result
         if _options.jax_disable_jit:
             return self._fun(*args, **kwargs)
         parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
@@ -103,9 +116,14 @@ class JitFunction:
             traced = None
         if traced is None:
             return self._call_general(leaves, tree, parts[2], args, kwargs)
+        if traced.warm < _WARM:
+            traced.warm += 1
+            if traced.warm == _WARM:
+                self._quicken(traced, args, kwargs)
         return traced.call(leaves)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
+        given = leaves
         leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
         if type(traced) is Tree:
@@ -115,11 +133,28 @@ class JitFunction:
         tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
         if not tracing:
             outs = traced.run(leaves)
+            self._count(traced, given, args, kwargs)
         elif self._inline:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
             outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
         return traced.out_tree.unflatten(outs)
+
+    def _count(self, traced: Traced, given, args, kwargs) -> None:
+        """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
+        kinds = traced, *map(type, given)
+        if len(self._mixed) >= _SIGNATURES_LIMIT:
+            self._mixed.clear()
+        seen = self._mixed[kinds] = self._mixed.get(kinds, 0) + 1
+        if seen == _WARM:
+            self._quicken(traced, args, kwargs)
+
+    def _quicken(self, traced: Traced, args, kwargs) -> None:
+        """Write code for calls of a signature that comes often."""
+        positions, names = self._static_positions(len(args)), self._static_argnames
+        call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
+        if call is not None:
+            self._fast = (call, *self._fast[:_FAST_LIMIT - 1])
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
         key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
@@ -174,7 +209,7 @@ class JitFunction:
         given, keywords = self._join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
         outs, out["tree"] = tree_flatten(result)
-        return [x if isinstance(x, Array) else _result(x, i, result, self._name) for i, x in enumerate(outs)]
+        return [x if isinstance(x, Array) else as_result(x, i, result, self._name) for i, x in enumerate(outs)]
 
     def _tree(self, avals, tree, args, kwargs, debug) -> Tree:
         """What follows the function wherever it decides by the values of its arguments."""
@@ -288,7 +323,7 @@ class JitFunction:
         try:
             return as_array(x)
         except (TypeError, OverflowError) as e:
-            path = _path_of(index, self._split(args, kwargs)[:2], self._fun)
+            path = path_of(index, self._split(args, kwargs)[:2], self._fun)
             raise type(e)(f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
                           "Python value the function only branches on, name it in static_argnums or static_argnames."
                           ) from None
@@ -318,6 +353,8 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forget all traces and compiled programs of this function."""
         self._cache.clear()
+        self._fast = ()
+        self._mixed.clear()
 
     def stats(self) -> Stats:
         """How often the function was called, traced and compiled, and what each retrace was for.
@@ -329,7 +366,7 @@ class JitFunction:
             >>> f.stats().reasons
             ('argument x: float32[3] -> float32[4]',)
         """
-        return self._log.stats(self._calls, paths_of(list(self._cache.values())))
+        return self._log.stats(_reached(self._calls), paths_of(list(self._cache.values())))
 
     def _cache_size(self) -> int:
         return len(self._cache)
@@ -350,47 +387,20 @@ class JitFunction:
     def _trace_for(self, args, kwargs) -> Traced:
         dynamic, named, static = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
-        leaves = [x if hasattr(x, "aval") else _typed(x) for x in leaves]
+        leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
         if self._max_paths is not None:                         # there are no values to decide by: traced as a whole
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
 
 
+def _reached(counter: count) -> int:
+    """How often `next` was called on a counter; unlike a sum, it misses no call of another thread."""
+    return int(repr(counter)[len("count("):-1])
+
+
 def _bound_axes() -> list:
     """The named axes a trace may use: a program depends on their sizes."""
     return [(name, t.size) for name, t in state.axes.items()]
-
-
-class _Typed:
-    """A leaf of which only the type is known."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval):
-        self.aval = aval
-
-
-def _typed(x) -> _Typed:
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
-        return _Typed(make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-                                bool(getattr(x, "weak_type", False))))
-    return _Typed(as_array(x).aval)
-
-
-def _path_of(index: int, tree, fun) -> str:
-    from_path = tree_flatten_with_path(tree)[0][index][0]
-    args, kwargs = tree
-    names = debug_info(fun, args, kwargs).arg_names
-    return names[index] if index < len(names) else keystr(from_path)
-
-
-def _result(x, index: int, result, name: str) -> Array:
-    try:
-        return as_array(x)
-    except (TypeError, OverflowError) as e:
-        path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise type(e)(f"function {name} to be transformed must return arrays, but at output path result{path} it "
-                      f"returned {x!r} of type {type(x)}. {e}") from None
 
 
 def _run_call(args, params):

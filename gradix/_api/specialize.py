@@ -100,6 +100,7 @@ class Tree:
     """
 
     consts = ()
+    warm = 1 << 30                              # no code is to be written for its calls
 
     def __init__(self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int):
         self.function, self.avals, self.debug, self.make = function, avals, debug, make

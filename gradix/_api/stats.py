@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import reprlib
+import threading
 from typing import Any
 
 from gradix._api import retraces
@@ -58,10 +59,11 @@ class Signature:
 class TraceLog:
     """The traces of one jitted function: counted, timed, and each explained by the ones before."""
 
-    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own")
+    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own", "lock")
 
     def __init__(self, is_own: bool = False):
         self.traces = self.compiles = self.loads = 0
+        self.lock = threading.RLock()
         self._is_own = is_own                  # of this package: its retraces are nobody's fault
         self.seconds = 0.0
         self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)

@@ -22,28 +22,33 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log", "strict")
+                 "avals", "call", "log", "strict", "warm")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
         self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
         self.program: Program | None = None
+        self.warm = 0                                           # calls, until there is code for them
         self.strict = False                                     # whether a donation that cannot be used is an error
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
     def compiled(self) -> Program:
-        if self.program is None:
-            start = time.perf_counter()
-            donated = tuple([i + len(self.consts) for i in self.donated])
-            module = lower(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused)
-            if donated:
-                donation.check(module, self)
-            self.program = Program(self.jaxpr, self.name, donated=donated, compiler_options=self.options,
-                                   lowered=module)
-            self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
-            if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
-                self.call = _caller(self.program.call, self.out_tree)
+        with self.log.lock:                                     # threads that call at once compile once
+            if self.program is None:
+                self._compile()
+        assert self.program is not None
         return self.program
+
+    def _compile(self) -> None:
+        start = time.perf_counter()
+        donated = tuple([i + len(self.consts) for i in self.donated])
+        module = lower(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused)
+        if donated:
+            donation.check(module, self)
+        self.program = Program(self.jaxpr, self.name, donated=donated, compiler_options=self.options, lowered=module)
+        self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
+        if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
+            self.call = _caller(self.program.call, self.out_tree)
 
     def run_whole(self, leaves):
         return self.out_tree.unflatten(self.run(leaves))

@@ -33,6 +33,11 @@ from gradix._runtime.xla_custom_calls import (
     ensure_lapack as ensure_lapack,
     register as register,
 )
+from gradix._runtime.xla_dispatch import (
+    Mismatch as Mismatch,
+    dispatcher as dispatcher,
+    is_available as is_dispatcher_available,  # noqa: F401
+)
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,

@@ -19,15 +19,17 @@ from gradix._stablehlo.emitter import SMALL_CALL
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same.
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for one
+    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run")
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks")
 
     def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        handlers = [_handler(a, where) for a in self.out_avals]
+        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
+        self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
         self.run = _runner_with_callbacks(loaded, handlers) if has_callbacks else _runner(loaded, handlers)
 
     def __call__(self, buffers: list) -> list:

@@ -1,0 +1,43 @@
+"""The leaves of what a jitted function takes and gives, as arrays, or named in an error."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._api.arguments import debug_info
+from gradix._base.tree import keystr, tree_flatten_with_path
+from gradix._core.array import as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.operators import Array
+
+
+class Typed:
+    """A leaf of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def typed(x) -> Typed:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        return Typed(make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+                               bool(getattr(x, "weak_type", False))))
+    return Typed(as_array(x).aval)
+
+
+def path_of(index: int, tree, fun) -> str:
+    from_path = tree_flatten_with_path(tree)[0][index][0]
+    args, kwargs = tree
+    names = debug_info(fun, args, kwargs).arg_names
+    return names[index] if index < len(names) else keystr(from_path)
+
+
+def as_result(x, index: int, result, name: str) -> Array:
+    try:
+        return as_array(x)
+    except (TypeError, OverflowError) as e:
+        path = keystr(tree_flatten_with_path(result)[0][index][0])
+        raise type(e)(f"function {name} to be transformed must return arrays, but at output path result{path} it "
+                      f"returned {x!r} of type {type(x)}. {e}") from None
