@@ -19,10 +19,11 @@ ALLOWED = {
     "_stablehlo": _CORE,
     "_ops": _CORE,
     "_runtime": _CORE | {"_stablehlo"},
-    "_transforms": _CORE | {"_ops.basis"},
+    # What a selection cuts of a cotangent is told by masks: `live` is the one part that knows how.
+    "_transforms": _CORE | {"_ops.basis", "_ops.live"},
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
     # known only when it runs: what those two need besides basis.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.dynamic_slicing", "_ops.identity", "_ops.linear",
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.dynamic_slicing", "_ops.identity", "_ops.linear", "_ops.live",
                          "_ops.select", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,

@@ -5,8 +5,10 @@ from gradix._control.programs import dependent
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
+from gradix._ops.live import Live
 from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.dce import dce_closed
+from gradix._transforms.finite import holds_selection
 from gradix._transforms.jvp import jvp_jaxpr
 from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
 
@@ -18,6 +20,7 @@ class Call(Primitive):
     effectful = True
     named = True
     call_primitive = True
+    live = "call"
 
     def abstract(self, *avals, jaxpr, name, **_):
         return jaxpr.out_avals
@@ -59,6 +62,24 @@ class Call(Primitive):
         outs = bind(self, [*known, *(c for c in cts if c is not None)], {"jaxpr": back, **params})
         given = iter([o if alive else None for o, alive in zip(outs, live)])
         return [next(given) if is_lin else None for is_lin in linear]
+
+    def selects(self, params) -> bool:
+        return holds_selection(params["jaxpr"].jaxpr)
+
+    def transpose_live(self, cts, lives, *args, jaxpr, **params):
+        """As `transpose`, with what is live of each cotangent beside it, in and out: see _ops/live.py."""
+        linear = tuple([type(a) is Linear for a in args])
+        nonzero = tuple([c is not None for c in cts])
+        shapes = tuple([None if m is None else m.shape for m in lives])
+        back, (flags, after) = transpose_jaxpr(jaxpr, linear, nonzero, shapes)
+        known = [a for a, is_lin in zip(args, linear) if not is_lin]
+        outs = bind(self, [*known, *[c for c in cts if c is not None], *[m.mask() for m in lives if m is not None]],
+                    {"jaxpr": back, **params})
+        masks = iter(outs[len(flags):])
+        masks = [None if shape is None else Live.of(next(masks)) for shape in after]
+        pairs = iter([(o, m) if alive else (None, None) for o, m, alive in zip(outs, masks, flags)])
+        pairs = [next(pairs) if is_lin else (None, None) for is_lin in linear]
+        return [c for c, _ in pairs], [m for _, m in pairs]
 
     def batch(self, axis, args, axes, *, jaxpr, **params):
         mapped, out_axes = batch_jaxpr(jaxpr, axis, tuple(axes))

@@ -13,6 +13,9 @@ from gradix._transforms.staging import eval_closed, stage
 class Remat(Call):
     """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
 
+    live = None                # its equations stay together, to be computed again
+    selects = False
+
     def run(self, args, params):
         return eval_closed(params["jaxpr"], *args)
 

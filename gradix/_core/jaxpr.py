@@ -35,6 +35,19 @@ class DropVar(Var):
         return "_"
 
 
+class SuspectVar(Var):
+    """An input that may be infinite or undefined, as the residual of a root or a logarithm."""
+
+    __slots__ = ()
+
+
+def inherit(tracers, invars) -> None:
+    """Mark the inputs of a program being staged as those of the program it is made from."""
+    for x, v in zip(tracers, invars):
+        if type(v) is SuspectVar and hasattr(x, "_var"):
+            x._var.__class__ = SuspectVar
+
+
 class Literal:
     """A scalar written into the program."""
 

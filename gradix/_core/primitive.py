@@ -57,6 +57,10 @@ class Primitive:
     inline_when_linear = False
     map_primitive = False
     host: Callable[..., Any] | None = None
+    live: str | None = None    # how a cotangent's dead elements stay so: see _ops/live.py
+    selects: Any = False       # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    neutral: int | None = None # a coefficient that does no harm, for products with one
+    singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
     silent = False             # whether the host rule can never meet a floating-point exception
     run: Callable[..., Any] | None = None

@@ -88,6 +88,10 @@ def _mul_back(ct, x, y):
     return (mul(ct, y), None) if type(x) is Linear else (None, mul(x, ct))
 
 
+def _may_divide_by_zero(operands, params) -> bool:
+    return operands[1] is None or not operands[1].host.all()
+
+
 # -- derivatives ---------------------------------------------------------------------------------------------------
 
 def _winner(t, x, y, ahead):
@@ -167,11 +171,12 @@ add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="ad
 sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t), hlo="subtract", dtypes=NUMERIC,
                     transpose=_sub_back)
 mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t), hlo="multiply",
-                    dtypes=NUMERIC, transpose=_mul_back)
+                    dtypes=NUMERIC, transpose=_mul_back, neutral=0)
 div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
                     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
-                    transpose=lambda ct, x, y: (div(ct, y), None))
-rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX)
+                    transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero)
+rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX,
+                    singular=_may_divide_by_zero)
 max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
                     lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
 min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
@@ -181,7 +186,7 @@ abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, f
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
                        hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC)
 integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUMERIC,
-                            from_result=_integer_pow_tangent)
+                            from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0)
 floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
 ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
 round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)

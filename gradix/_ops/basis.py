@@ -14,6 +14,7 @@ class AddAny(Primitive):
     """The sum of two cotangents (or tangents) of one type."""
 
     host = staticmethod(np.add)
+    live = "elements"
 
     def abstract(self, x, y):
         return x if not x.weak_type else y
@@ -46,6 +47,7 @@ class BroadcastInDim(Primitive):
     """Place an array's axes among a larger shape's; axes of size 1 stretch."""
 
     silent = True
+    live = "moves"
 
     def abstract(self, x, *, shape, broadcast_dimensions, sharding=None):
         if len(broadcast_dimensions) != x.ndim:
@@ -109,6 +111,7 @@ _ONES: dict[tuple, np.ndarray] = {}           # at most two dtypes by 4096 lengt
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
+    live = "moves"
     types: dict = {}
 
     def abstract(self, x, *, axes, out_sharding=None):
@@ -164,6 +167,7 @@ class Transpose(Primitive):
     """Permute the axes: axis i of the result is axis `permutation[i]` of the operand."""
 
     silent = True
+    live = "moves"
 
     def abstract(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):

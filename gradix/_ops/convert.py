@@ -63,6 +63,8 @@ def converter(source, target):
 class ConvertElementType(Structural):
     """Each element's value in another dtype."""
 
+    live = "elements"
+
     @memoised
     def abstract(self, x, *, new_dtype, weak_type):
         if dtypes.is_extended(x.dtype) != dtypes.is_extended(new_dtype):

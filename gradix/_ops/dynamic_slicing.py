@@ -61,6 +61,8 @@ def _index_vectors(size, starts, axes, moving):
 class DynamicSlice(Primitive):
     """A block of `slice_sizes`; start indices that would reach outside are moved inside."""
 
+    live = "moves"
+
     @memoised
     def abstract(self, x, *starts, slice_sizes):
         _check_starts("dynamic_slice", x, starts)

@@ -47,10 +47,13 @@ class Elementwise(Primitive):
     Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1, or ().
     """
 
+    live = "elements"
+
     def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
                  from_result: Callable | None = None, out: Callable | None = None, attrs: str = "",
-                 transpose: Callable | None = None):
+                 transpose: Callable | None = None, neutral: int | None = None, singular: Any = False):
         super().__init__(name)
+        self.neutral, self.singular = neutral, singular
         self.host = host
         self.partials, self.from_result = partials, from_result
         self.hlo, self.attrs, self.dtypes, self.out = hlo, attrs, dtypes, out
@@ -182,6 +185,7 @@ class Structural(Primitive):
     """Rearranges one array, linear in it: subclasses give `abstract`, `host`, `lower`, `transpose`, `batch`."""
 
     silent = True
+    live: str | None = "moves"
 
     def jvp(self, primals, tangents, **params):
         t, = tangents

@@ -40,6 +40,8 @@ _HOST = {FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.
 class Fft(Structural):
     """A Fourier transform over as many last axes as there are lengths."""
 
+    live = None
+
     def abstract(self, x, *, fft_type, fft_lengths):
         n = len(fft_lengths)
         if x.dtype not in _ACCEPTED or (fft_type == FftType.RFFT) == (x.dtype in dtypes.COMPLEX):

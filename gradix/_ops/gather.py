@@ -41,6 +41,7 @@ class Gather(Primitive):
     `adjoint(ct, operand_aval, indices, params)` is set by the module of scatter, which needs this one.
     """
 
+    live = "moves"
     adjoint: Callable
 
     @memoised

@@ -32,6 +32,8 @@ def _check_operands(name: str, avals) -> None:
 class _Joining(Primitive):
     """Linear in every operand."""
 
+    live = "moves"
+
     def jvp(self, primals, tangents, **params):
         out = bind(self, primals, params)
         if all(t is None for t in tangents):

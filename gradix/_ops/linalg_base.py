@@ -52,6 +52,7 @@ class Factorization(Primitive):
     """Works on stacks of matrices, so mapping adds a leading axis; NumPy on the host where it is small."""
 
     host_limit = 1 << 14
+    singular = True
 
     def batch(self, size, args, axes, **params):
         out = bind(self, [to_front(size, x, a) for x, a in zip(args, axes)], params)

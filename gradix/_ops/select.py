@@ -20,6 +20,8 @@ class SelectN(Primitive):
     """
 
     silent = True
+    live = "cases"
+    selects = True
 
     @memoised
     def abstract(self, which, *cases):

@@ -79,6 +79,8 @@ def _insert(xs, i, x) -> tuple:
 class Pad(Primitive):
     """An array with padding around (negative: elements removed) and between its elements."""
 
+    live = "moves"
+
     @memoised
     def abstract(self, x, value, *, padding_config):
         if x.dtype != value.dtype:

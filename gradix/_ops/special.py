@@ -73,7 +73,7 @@ erf_p = Elementwise("erf", _wide(lambda x: _special.erf(x)),
 erfc_p = Elementwise("erfc", _wide(lambda x: _special.erfc(x)),
                      lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg), hlo="chlo.erfc", dtypes=_REAL)
 erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo="chlo.erf_inv", dtypes=_REAL,
-                        from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v))
+                        from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v), singular=True)
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 
 

@@ -36,13 +36,13 @@ def _polygamma_in_m(t, m, x):
 
 
 # zeta and polygamma have no host rule: SciPy's differ from XLA's at the poles.
-lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo="chlo.lgamma", dtypes=_REAL)
+lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo="chlo.lgamma", dtypes=_REAL, singular=True)
 digamma_p = Elementwise("digamma", _host(_host_digamma), lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
-                        hlo="chlo.digamma", dtypes=_REAL)
+                        hlo="chlo.digamma", dtypes=_REAL, singular=True)
 polygamma_p = Elementwise("polygamma", None, _polygamma_in_m,
                           lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)), hlo="chlo.polygamma",
-                          dtypes=_REAL)
-zeta_p = Elementwise("zeta", None, hlo="chlo.zeta", dtypes=_REAL)
+                          dtypes=_REAL, singular=True)
+zeta_p = Elementwise("zeta", None, hlo="chlo.zeta", dtypes=_REAL, singular=True)
 
 
 def lgamma(x):

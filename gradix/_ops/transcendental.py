@@ -70,26 +70,26 @@ def _one_plus(y):
     return add(scalar_like(y, 1), y)
 
 
-exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y))
+exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
 exp2_p = Elementwise("exp2", np.exp2, dtypes=INEXACT,
                      hlo=lambda em, out, x: em.op("power", out, em.splat(2, out), x),
-                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)))
-log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT)
+                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True)
+log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True)
 expm1_p = Elementwise("expm1", np.expm1, hlo="exponential_minus_one", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, _one_plus(y)))
-log1p_p = Elementwise("log1p", np.log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT)
+                      from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
+log1p_p = Elementwise("log1p", np.log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)))
 sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)))
+                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))))
+                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True)
 cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)))
+             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True)
 def exp(x, accuracy=None):
     """`eˣ`, elementwise.
 

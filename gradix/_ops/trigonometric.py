@@ -40,22 +40,22 @@ def _atan2_part(t, x, y, numerator):
 sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT)
 cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT)
 tan_p = Elementwise("tan", np.tan, hlo="tan", dtypes=INEXACT,
-                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))))
+                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True)
 asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
-                     dtypes=INEXACT)
+                     dtypes=INEXACT, singular=True)
 acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo="chlo.acos",
-                     dtypes=INEXACT)
+                     dtypes=INEXACT, singular=True)
 atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
-sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT)
-cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT)
+sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
+cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT, singular=True)
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))), hlo="chlo.asinh",
                       dtypes=INEXACT)
 acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
+                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))), singular=True)
 atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
-                      hlo="chlo.atanh", dtypes=INEXACT)
+                      hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 
 
 def sin(x, accuracy=None):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from gradix._core.aval import ShapedArray, make_aval
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.jaxpr import ClosedJaxpr, inherit
 from gradix._core.trace import Interpreter, Tracer, new_level
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.staging import eval_closed, stage
@@ -99,6 +99,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=No
     got: list = []
 
     def mapped(*args):
+        inherit(args, closed.jaxpr.invars)
         outs, axes = batch(lambda *xs: eval_closed(closed, *xs), axis, args, in_axes)
         wanted = out_axes or ("any",) * len(outs)
         for i, w in enumerate(wanted):

@@ -1,7 +1,7 @@
 """Forward mode: carry a tangent beside each primal."""
 from __future__ import annotations
 
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.jaxpr import ClosedJaxpr, inherit
 from gradix._core.trace import Interpreter, Tracer, new_level
 from gradix._ops.basis import instantiate
 from gradix._transforms.staging import eval_closed, stage
@@ -86,6 +86,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
     n, out_nonzero = len(nonzero), []
 
     def both(*args):
+        inherit(args, [*closed.jaxpr.invars, *(v for v, nz in zip(closed.jaxpr.invars, nonzero) if nz)])
         given = iter(args[n:])
         tangents = [next(given) if nz else None for nz in nonzero]
         ys, ts = jvp(lambda *xs: eval_closed(closed, *xs), args[:n], tangents)

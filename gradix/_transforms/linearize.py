@@ -1,13 +1,20 @@
 """Reverse mode: record the linear part of a function while it runs, then transpose the record."""
 from __future__ import annotations
 
-from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level, state
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.live import Live, cut, guarded, joined, joined_all, passed
 from gradix._transforms.dce import without_dead
+from gradix._transforms.finite import is_suspect, mark, may_be_infinite
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
+
+_BOOL = np.dtype(bool)
 
 
 class TapeTracer(Tracer):
@@ -54,19 +61,27 @@ class LinearProgram:
 
     def transpose(self, cts) -> list:
         """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
+        return self.transpose_live(cts, None)[0]
+
+    def transpose_live(self, cts, lives) -> tuple[list, list]:
+        """As `transpose`, with what is live of cotangents (see _ops/live.py), None if all may be, in and out.
+
+        `lives` of None is not told, and asked for only where a coefficient may be infinite.
+        """
         total: list = [None] * self.count
-        for index, ct in zip(self.outs, cts):
+        known: dict = {}
+        for i, (index, ct) in enumerate(zip(self.outs, cts)):
             if index is not None and ct is not None:
-                have = total[index]
-                total[index] = ct if have is None else add_any(have, ct)
+                _add(total, known, index, ct, lives[i] if lives else None)
         before = state.place
         try:
-            self._pull(total)
+            self._pull(total, known, None if lives is None else True)
         finally:
             state.place = before
-        return total[:len(self.in_avals)]
+        n = len(self.in_avals)
+        return total[:n], [known.get(i) for i in range(n)]
 
-    def _pull(self, total: list) -> None:
+    def _pull(self, total: list, lives: dict, wanted: bool | None) -> None:
         """Walk the equations backwards, each at the place in the user's program it was recorded at."""
         staging = state.stage is not None
         for e in reversed(self.eqns):
@@ -82,6 +97,12 @@ class LinearProgram:
                 if ct is None:
                     continue
                 total[e.first] = None
+            if lives or prim.selects is True or (prim.selects and prim.selects(e.params)):
+                if wanted is None:
+                    wanted = any(map(may_be_infinite, self.eqns))
+                if wanted:
+                    _pull_live(e, ct, total, lives)
+                    continue
             back = prim.transpose(ct, *e.args, **e.params)
             for position, index in e.inputs:
                 c = back[position]
@@ -97,6 +118,43 @@ class LinearProgram:
                 if type(a) is not Linear:
                     seen.setdefault(id(a), a)
         return list(seen.values())
+
+
+def _add(total: list, lives: dict, index: int, ct, live) -> None:
+    """Add a cotangent, of which only what is `live` is not zero; None if all may be."""
+    have = total[index]
+    if have is None:
+        total[index] = ct
+        if live is not None:
+            lives[index] = live
+        return
+    total[index], before = add_any(have, ct), lives.pop(index, None)
+    if before is not None and live is not None:
+        lives[index] = joined(before, live)
+
+
+def _pull_live(e: TapeEqn, ct, total: list, lives: dict) -> None:
+    """Transpose one equation, knowing what is live of its cotangent."""
+    prim, args, found = e.primitive, e.args, [lives.pop(e.first + i, None) for i in range(len(e.avals))]
+    if prim.live == "call":
+        back, out = prim.transpose_live(ct, found, *args, **e.params)
+        for position, index in e.inputs:
+            if back[position] is not None:
+                _add(total, lives, index, back[position], out[position])
+        return
+    live = joined_all([f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found)
+    if live is not None and live.shape and prim.live is None:
+        live = None
+    harmful = live is not None and may_be_infinite(e)
+    if harmful and prim.neutral is not None:
+        args = guarded(prim, args, live)
+    back = prim.transpose(ct, *args, **e.params)
+    for position, index in e.inputs:
+        c = back[position]
+        if c is not None:
+            if harmful and prim.live is None:
+                c = cut(c, live)
+            _add(total, lives, index, c, passed(prim, position, args, e.params, e.avals[0], live))
 
 
 _markers: dict = {}
@@ -179,6 +237,7 @@ class Tape(Trace):
 def linearize(function, primals, active) -> tuple[list, LinearProgram]:
     """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program."""
     tape, trace = Tape(), LinearizeTrace()
+    trace.function = function
     with new_level(tape), new_level(trace):
         args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
                 for x, a in zip(primals, active)]
@@ -236,6 +295,7 @@ def _split(closed, nonzero, instantiated) -> Split:
     seen: dict = {}
 
     def known(*primals):
+        inherit(primals, closed.jaxpr.invars)
         ys, program = linearize(lambda *xs: eval_closed(closed, *xs), primals, nonzero)
         places = {id(x): ("in", i) for i, x in enumerate(primals)}
         for i, y in enumerate(ys):
@@ -244,6 +304,7 @@ def _split(closed, nonzero, instantiated) -> Split:
         fresh = [r for r in residuals if id(r) not in places]
         places.update((id(r), ("out", len(ys) + i)) for i, r in enumerate(fresh))
         seen.update(program=program, residuals=residuals, places=places, n=len(ys))
+        seen["suspects"] = [i for i, r in enumerate(residuals) if is_suspect(r)]
         return [*ys, *fresh]
 
     jaxpr, consts = stage(known, closed.in_avals, closed.jaxpr.debug_info)
@@ -259,28 +320,36 @@ def _split(closed, nonzero, instantiated) -> Split:
 
     avals = [r.aval for r in residuals] + program.in_avals
     lin_jaxpr, lin_consts = stage(linear, avals, closed.jaxpr.debug_info)
+    for i in seen["suspects"]:
+        mark(lin_jaxpr.invars[i])
     sources = [seen["places"][id(r)] for r in residuals]
     return Split(ClosedJaxpr(jaxpr, consts), ClosedJaxpr(lin_jaxpr, lin_consts), sources, nonzero, out_nonzero,
                  seen["n"])
 
 
-def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts) -> list:
-    """Cotangents of the inputs marked `linear`; `args` holds the others' values, anything at the marked places."""
+def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts, lives=None) -> tuple[list, list]:
+    """Cotangents of the inputs marked `linear`, and what is live of them, as `LinearProgram.transpose_live`.
+
+    `args` holds the others' values, anything at the marked places.
+    """
     avals = [a for a, is_lin in zip(closed.in_avals, linear) if is_lin]
 
     def function(*tangents):
         given = iter(tangents)
         return eval_closed(closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)])
 
-    return linear_program(function, avals).transpose(cts)
+    return linear_program(function, avals).transpose_live(cts, lives)
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple) -> tuple[ClosedJaxpr, list]:
+def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives=None) -> tuple[ClosedJaxpr, list]:
     """The program from the values not marked `linear`, and the cotangents marked `ct_nonzero`, to all cotangents.
 
     Every cotangent is returned, zeros made explicit. The second result lists which of them are not always zero.
+
+    With `lives`, the shape of what is live per cotangent, or None, the program also takes these masks, and returns
+    those of its results that have one; the second result is then those flags, and such shapes or None.
     """
-    key = ("transpose", linear, ct_nonzero)
+    key = ("transpose", linear, ct_nonzero, lives)
     found = closed.memo.get(key)
     if found is not None:
         return found
@@ -289,14 +358,21 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple) -> tu
     live: list = []
 
     def back(*args):
+        inherit(args, [v for v, is_lin in zip(closed.jaxpr.invars, linear) if not is_lin])
         known, given = iter(args[:len(known_avals)]), iter(args[len(known_avals):])
         cts = [next(given) if nz else None for nz in ct_nonzero]
-        out = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts)
-        live[:] = [c is not None for c in out]
-        return [zeros(a) if c is None else c for c, a in zip(out, lin_avals)]
+        before = lives and [None if s is None else Live.of(next(given)) for s in lives]
+        out, after = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts, before)
+        flags, cts = [c is not None for c in out], [zeros(a) if c is None else c for c, a in zip(out, lin_avals)]
+        if lives is None:
+            live[:] = flags
+            return cts
+        live[:] = flags, [None if m is None else m.shape for m in after]
+        return [*cts, *[m.mask() for m in after if m is not None]]
 
     ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
-    jaxpr, consts = stage(back, known_avals + ct_avals, closed.jaxpr.debug_info)
+    mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
+    jaxpr, consts = stage(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
     found = closed.memo[key] = without_dead(ClosedJaxpr(jaxpr, consts)), list(live)
     return found
 
