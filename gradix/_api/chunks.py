@@ -34,9 +34,20 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
     return size
 
 
+def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
+    """How many examples to take outside of the loop, and how many at a time in it: at most `chunk`, at least 3/4 of it.
+
+    As few as possible outside, since XLA may run those beside the loop, or beside its only turn.
+    """
+    def outside(c):
+        return (size - 1) % c + 1 if peel else size % c
+    head, at_a_time = min([(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)])
+    return head, -at_a_time
+
+
 def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: int | None,
                     peel: bool = False) -> tuple[list, list]:
-    """As `batch`, taking `chunk` examples at a time; what does not fill a chunk goes first.
+    """As `batch`, taking `chunk` examples at a time, or somewhat fewer; what does not fill a chunk goes first.
 
     With `peel` the first chunk is mapped outside of the loop, so that a function that keeps values keeps usable ones.
     Reverse mode computes each chunk again instead of keeping what all of them computed.
@@ -56,7 +67,7 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
         mapped[:] = [a is not None for a in got]
         return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
 
-    head = axis.size % chunk or (chunk if peel else 0)
+    head, chunk = _plan(axis.size, chunk, peel)
     first = one(*[slice_in_dim(x, 0, head) for x in rows]) if head else None
     turns = (axis.size - head) // chunk
     if not turns:

@@ -102,6 +102,35 @@ def test_chunks_take_the_memory_of_a_chunk(of):
     assert used[1] < used[0] / 4, used
 
 
+def _outer(x):
+    return jnp.sin(jnp.outer(x, jnp.full(2000, 0.01)))
+
+
+def _vector(x):
+    return (jnp.cumsum(_outer(x), 0) ** 2).sum(1)
+
+
+WIDE = {
+    "vmap": (lambda k: gradix.vmap(lambda x: (jnp.tanh(_outer(x)) ** 2).sum(), chunk_size=k), jnp.ones((64, 32))),
+    "grad of vmap": (lambda k: gradix.grad(lambda x: (gradix.vmap(_vector, chunk_size=k)(x) ** 3).sum()), jnp.ones((64, 32))),
+    "vmap of grad": (lambda k: gradix.vmap(gradix.grad(lambda x: _vector(x).sum()), chunk_size=k), jnp.ones((64, 32))),
+    "jacfwd": (lambda k: gradix.jacfwd(_vector, chunk_size=k), jnp.ones(64)),
+    "jacrev": (lambda k: gradix.jacrev(_vector, chunk_size=k), jnp.ones(64)),
+    "hessian": (lambda k: gradix.hessian(lambda x: _vector(x).sum(), chunk_size=k), jnp.ones(64)),
+    "grad of jacfwd": (lambda k: gradix.grad(lambda x: (gradix.jacfwd(_vector, chunk_size=k)(x) ** 2).sum()), jnp.ones(64)),
+    "grad of jacrev": (lambda k: gradix.grad(lambda x: (gradix.jacrev(_vector, chunk_size=k)(x) ** 2).sum()), jnp.ones(64)),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_memory_is_that_share_of_the_whole_and_a_constant(name):
+    make, x = WIDE[name]
+    used = {k: gradix.jit(make(k)).lower(x).compile().memory_analysis().temp_size_in_bytes for k in (None, 1, 4, 16, 32)}
+    constant = used[1] + 4 * 64 * 64 * 32                          # one example's, and the results
+    for k in (4, 16, 32):
+        assert used[k] <= 1.35 * k / 64 * used[None] + constant, (k, used)
+
+
 def test_errors():
     with pytest.raises(ValueError, match="chunk_size must be positive, got 0"):
         gradix.vmap(jnp.sin, chunk_size=0)
