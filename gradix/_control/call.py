@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._control.programs import dependent
+from gradix._core.effects import is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -93,7 +94,7 @@ class Call(Primitive):
                            params={**eqn.params, "jaxpr": jaxpr})
 
     def lower(self, em, outs, *args, jaxpr: ClosedJaxpr, name, **_):
-        return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
+        return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args, ordered=any(map(is_ordered, jaxpr.effects)))
 
     def show(self, params):
         return {k: params[k] for k in ("name", "jaxpr")}

@@ -47,11 +47,16 @@ class BatchTracer(Tracer):
         self.aval = _examples.get(key) or example_aval(key)
 
     def _origin(self) -> str:
-        return self.val._origin() if isinstance(self.val, Tracer) else ""
+        return self.val._origin() if isinstance(self.val, Tracer) else super()._origin()
+
+    def _made(self) -> str:
+        return self.val._made() if isinstance(self.val, Tracer) else ""
 
 
 class BatchTrace(Interpreter):
     """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
+
+    doing = "mapping"
 
     def __init__(self, axis: AxisData):
         self.axis = axis
@@ -81,6 +86,7 @@ class BatchTrace(Interpreter):
 def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
     """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere)."""
     trace = BatchTrace(axis)
+    trace.function = function
     with new_level(trace, axis=axis.name):
         pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
                                                     for x, a in zip(args, in_axes)])]

@@ -16,7 +16,10 @@ class JVPTracer(Tracer):
         self._trace, self.primal, self.tangent, self.aval = trace, primal, tangent, primal.aval
 
     def _origin(self) -> str:
-        return self.primal._origin() if isinstance(self.primal, Tracer) else ""
+        return self.primal._origin() if isinstance(self.primal, Tracer) else super()._origin()
+
+    def _made(self) -> str:
+        return self.primal._made() if isinstance(self.primal, Tracer) else ""
 
     # What Python decides by has no derivative, so the primal tells it all; `float` and NumPy would lose one.
     def __bool__(self):
@@ -31,6 +34,8 @@ class JVPTracer(Tracer):
 
 class JVPTrace(Interpreter):
     """Applies each primitive's jvp rule; a result whose tangent is zero is no tracer at all."""
+
+    doing = "differentiating"
 
     def interpret(self, prim, args, params):
         primals, tangents = [], []
@@ -66,6 +71,7 @@ class LinearizeTrace(JVPTrace):
 def jvp(function, primals, tangents, trace: JVPTrace | None = None) -> tuple[list, list]:
     """Outputs and tangents of a function on lists; a tangent of None is zero, in and out."""
     trace = JVPTrace() if trace is None else trace
+    trace.function = function
     with new_level(trace):
         args = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents)]
         pairs = [trace.split(o) for o in function(*args)]
