@@ -13,6 +13,7 @@ from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
+from gradix._ops.wide_lowering import lower_cbrt, lower_power
 
 
 def _host_logistic(x):
@@ -72,7 +73,7 @@ def _one_plus(y):
 
 exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
 exp2_p = Elementwise("exp2", np.exp2, dtypes=INEXACT,
-                     hlo=lambda em, out, x: em.op("power", out, em.splat(2, out), x),
+                     hlo=lambda em, out, x: lower_power(em, out, em.splat(2, out), x),
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True)
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True)
 expm1_p = Elementwise("expm1", np.expm1, hlo="exponential_minus_one", dtypes=INEXACT,
@@ -86,10 +87,10 @@ sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True)
-cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
+cbrt_p = Elementwise("cbrt", np.cbrt, hlo=lower_cbrt, dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True)
+             hlo=lambda em, out, x, y: lower_power(em, out, x, em.convert(y, out.dtype)), singular=True)
 def exp(x, accuracy=None):
     """`eˣ`, elementwise.
 

@@ -10,6 +10,7 @@ from gradix._ops.families import Elementwise
 from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
+from gradix._ops.wide_lowering import lower_acos, lower_asin, lower_atan, lower_atan2, lower_cos, lower_sin, lower_tan
 
 
 def _one(x):
@@ -25,7 +26,7 @@ def _host_atan2(x, y):
 
 def _lower_atan2(em, out, x, y):
     if out.dtype not in COMPLEX:
-        return em.op("atan2", out, x, y)
+        return lower_atan2(em, out, x, y)
     i = em.splat(1j, out)
     size = em.op("sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y)))
     turn = em.op("divide", out, em.op("add", out, y, em.op("multiply", out, i, x)), size)
@@ -37,15 +38,15 @@ def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT)
-cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT)
-tan_p = Elementwise("tan", np.tan, hlo="tan", dtypes=INEXACT,
+sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=lower_sin, dtypes=INEXACT)
+cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=lower_cos, dtypes=INEXACT)
+tan_p = Elementwise("tan", np.tan, hlo=lower_tan, dtypes=INEXACT,
                     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True)
-asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
+asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo=lower_asin,
                      dtypes=INEXACT, singular=True)
-acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo="chlo.acos",
+acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo=lower_acos,
                      dtypes=INEXACT, singular=True)
-atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
+atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo=lower_atan, dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
 sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
