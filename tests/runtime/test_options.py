@@ -1,0 +1,31 @@
+"""What is asked of the compiler for which program."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix._runtime import policy, xla, xla_options
+
+SMALL, LARGE = np.ones((16, 32), np.float32), np.ones((64, 64), np.float32)
+
+
+@pytest.mark.parametrize("f, args, unrolled", [
+    (jnp.tanh, (SMALL,), False),
+    (jnp.tanh, (LARGE,), True),
+    (lambda x: x.sum(), (LARGE,), True),
+    (lambda x: gradix.lax.fori_loop(0, 3, lambda i, c: c @ c, x), (np.eye(4, dtype="f4"),), True),
+])
+def test_loops_over_small_arrays_are_not_unrolled(f, args, unrolled):
+    assert policy.wants_unrolling(gradix.jit(f).lower(*args)._module) is unrolled
+
+
+def test_what_is_asked_reaches_the_compiler_and_the_key():
+    where = np.zeros((1, 1))
+    texts = [xla_options.build(xla.options(unroll=unroll), where).SerializeAsString() for unroll in (True, False)]
+    assert [b"xla_cpu_disable_loop_unrolling" in text for text in texts] == [False, True]
+    assert all(b"xla_cpu_small_while_loop_byte_threshold" in text for text in texts)
+    keys = {xla.options_key(xla.options(**{name: value}), "cpu") for name, value in
+            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True))}
+    assert len(keys) == 5
+    x = np.linspace(-2, 2, SMALL.size, dtype="f4").reshape(SMALL.shape)
+    np.testing.assert_allclose(gradix.jit(jnp.tanh)(x), np.tanh(x), rtol=1e-6)
