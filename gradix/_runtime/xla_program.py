@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,7 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
+    _check_sizes(in_avals, out_avals)
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
     if '"lapack_' in text or '"tridiagonal_solve' in text:
         ensure_lapack()
@@ -80,6 +82,27 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
                 if SMALL_CALL not in text:
                     raise
                 text = text.replace(SMALL_CALL, "")         # XLA cannot make one kernel of it
+
+
+def _largest() -> int:
+    """Bytes beyond which no array is tried: four times the memory there is.
+
+    XLA's own arithmetic of sizes may overflow further on, and a process does not survive that.
+    """
+    try:
+        return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):           # not told on this system
+        return 1 << 44
+
+
+_LARGEST = _largest()
+
+
+def _check_sizes(in_avals, out_avals) -> None:
+    for a in (*in_avals, *out_avals):
+        if a.size * a.dtype.itemsize > _LARGEST:
+            raise RuntimeFailure(f"RESOURCE_EXHAUSTED: an array of type {a.str_short()} takes "
+                                 f"{a.size * a.dtype.itemsize:,} bytes, many times the memory of this machine.")
 
 
 def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
