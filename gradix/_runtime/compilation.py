@@ -60,7 +60,7 @@ def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable |
 def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
     """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
 
-    Not in a thread: it takes a hundredth of the compilation, and a thread would lose it where the process ends.
+    Not in a thread: it takes some hundredths of the compilation, and a thread would lose it where the process ends.
     """
     if seconds < _options.jax_persistent_cache_min_compile_time_secs:
         return False
