@@ -57,7 +57,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=_NOT_
     index = _truth(pred)
     if _options.jax_disable_jit and not isinstance(index, Tracer):
         return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
-    return _branch(index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0))
+    return branches_on(index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0))
 
 
 def _paired(pred, true_operand, true_fun, false_operand, false_fun):
@@ -95,7 +95,7 @@ def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _
         return branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)](*operands)
     which = clamp(np.int32(0), convert_element_type(which, INDEX), np.int32(len(branches) - 1))
     names = tuple([f"branch {i}" for i in range(len(branches))])
-    return _branch(which, branches, operands, "switch", names, order=range(len(branches)))
+    return branches_on(which, branches, operands, "switch", names, order=range(len(branches)))
 
 
 def _operands(operands, operand) -> tuple:
@@ -153,7 +153,8 @@ def _index(index) -> Array:
     return scalar
 
 
-def _branch(index, functions, operands, what: str, names, order):
+def branches_on(index, functions, operands, what: str, names, order):
+    """`functions[index](*operands)`, staged in `order`; errors call them `names`."""
     leaves, tree = flatten(operands)
     if any(isinstance(x, Ref) for x in leaves):
         functions, operands = [bound_refs(f, leaves, tree) for f in functions], without_refs(leaves)
@@ -191,4 +192,4 @@ def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
     return branches, list(union.values())
 
 
-__all__ = ["cond", "cond_p", "switch"]
+__all__ = ["branches_on", "cond", "cond_p", "switch"]

@@ -135,6 +135,8 @@ class Cond(Primitive):
         def written(branch):
             return lambda: em.inline(branch.jaxpr, branch.consts, args)
 
+        if index.known is not None:             # the platform decides: its compiler must not see the others
+            return written(branches[index.known])()
         ordered = is_any_ordered(self.effects({"branches": branches}))
         return em.case(index, [written(b) for b in branches], outs, ordered=ordered)
 

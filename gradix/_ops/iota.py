@@ -205,6 +205,23 @@ def empty(shape, dtype, *, out_sharding=None):
     return bind(empty_p, (), {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)})
 
 
+def stage(x, /) -> Array:
+    """A number or NumPy array as an array of the trace that is running: a constant of the program being traced.
+
+    Raises:
+        TypeError: `x` is no number or array.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.stage(2)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    if isinstance(x, (list, tuple)):
+        raise TypeError(f"stage takes a number or an array, got a {type(x).__name__}. Use gradix.numpy.asarray, or "
+                        "gradix.tree.map(lax.stage, ...) for each of its elements.")
+    return arrays("stage", x)[0]
+
+
 def optimization_barrier(operand, /):
     """The arrays of a pytree, kept from being computed after, or merged with, what uses them.
 

@@ -245,6 +245,31 @@ def broadcast(operand, sizes, *, out_sharding=None):
     return broadcast_in_dim(operand, (*sizes, *shape), range(len(sizes), len(sizes) + len(shape)))
 
 
+def broadcast_like(arr, like_arr):
+    """`arr` broadcast to the shape of another array: leading axes added, axes of size 1 stretched.
+
+    Args:
+        arr: an array with at most as many axes.
+        like_arr: the array whose shape is wanted; its values are not used.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.broadcast_like(2.0, lax.iota("float32", 3))
+        Array([2., 2., 2.], dtype=float32, weak_type=True)
+    """
+    x, like = arrays("broadcast_like", arr, like_arr)
+    old, shape = x.aval.shape, like.aval.shape
+    if len(old) > len(shape):
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}.")
+    if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old):])):
+        raise ValueError(f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like {shape}. Axes "
+                         "are matched from the last; each must have the size asked for, or 1.")
+    return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
+
+
 def broadcast_to_rank(x, rank: int):
     """`x` with leading axes of size 1 until it has `rank` axes.
 

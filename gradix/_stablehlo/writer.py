@@ -8,12 +8,12 @@ from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
 class Value:
-    """An SSA value: its name in the text and its aval."""
+    """An SSA value: its name in the text, its aval, and the number it is known to be while text is written."""
 
-    __slots__ = ("name", "aval", "type")
+    __slots__ = ("name", "aval", "type", "known")
 
-    def __init__(self, name: str, aval, type: str):
-        self.name, self.aval, self.type = name, aval, type
+    def __init__(self, name: str, aval, type: str, known: int | None = None):
+        self.name, self.aval, self.type, self.known = name, aval, type, known
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

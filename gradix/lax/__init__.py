@@ -6,6 +6,7 @@ from gradix._ops.arithmetic import (
     min_p, mul, mul_p, reciprocal, rem, rem_p, round, round_p, RoundingMethod, sign, sign_p, square, square_p, sub,
     sub_p,
 )
+from gradix._ops.approx_top_k import approx_max_k, approx_min_k
 from gradix._ops.basis import add_any_p, broadcast_in_dim_p, reduce_sum as _sum, reduce_sum_p, transpose_p
 from gradix._ops.bitwise import (
     and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, mulhi, mulhi_p, not_p, or_p,
@@ -47,6 +48,7 @@ from gradix._ops.gather import gather, gather_p, index_take
 from gradix._ops.identity import name_p, stop_gradient_p
 from gradix._ops.iota import (
     broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, optimization_barrier, optimization_barrier_p,
+    stage,
 )
 from gradix._ops.joining import (
     concatenate, concatenate_p, split, split_p, stack, stack_p, tile, tile_p, unstack, unstack_p,
@@ -54,6 +56,8 @@ from gradix._ops.joining import (
 from gradix._ops.linear import complex, complex_p, conj, conj_p, imag, imag_p, neg, neg_p, real, real_p
 from gradix._ops.padding import padtype_to_pads, PaddingType
 from gradix._ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
+from gradix._ops.platform import platform_index_p
+from gradix._ops.ragged_dot import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers, scaled_dot
 from gradix._ops.random import (
     random_bits_p, random_fold_in_p, random_seed_p, random_split_p, random_unwrap_p, random_wrap_p, threefry2x32_p,
 )
@@ -73,7 +77,7 @@ from gradix._ops.scatter import (
 from gradix._ops.select import choose as _choose
 from gradix._ops.select import select, select_n, select_n_p
 from gradix._ops.shape import (
-    broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,
+    broadcast, broadcast_in_dim, broadcast_like, broadcast_shapes, broadcast_to_rank, collapse, expand_dims, reshape, reshape_p,
     rev, rev_p, squeeze, squeeze_p, transpose,
 )
 from gradix._ops.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
@@ -97,6 +101,7 @@ from gradix._ops.trigonometric import (
 from gradix._ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from gradix._control.call import jit_p
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
+from gradix._control.composite import composite_p
 from gradix._control.cond import cond_p
 from gradix._control.custom_jvp import custom_jvp_call_p
 from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
@@ -110,10 +115,15 @@ from gradix._api.collectives import (
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
     psum_scatter, pswapaxes,
 )
+from gradix._api.composite import composite
+from gradix._api.constraints import with_sharding_constraint
 from gradix._api.control import cond, switch
 from gradix._api.implicit import custom_linear_solve, custom_root, stop_gradient
 from gradix._api.loops import fori_loop, map, scan, while_loop
+from gradix._api.platform import platform_dependent
+from gradix._api.ragged_all_to_all import ragged_all_to_all
 from gradix._api.reduce import reduce
 from gradix._api.reduce_window import reduce_window
 from gradix._api.scatter import scatter_apply
+from gradix._api.tokens import after_all, create_token, precv, psend
 from gradix.lax import linalg

@@ -255,7 +255,8 @@ def test_wrong_use_raises(spec):
 ELSEWHERE = {
     "holds a program; tests/control": {
         "jit", "cond", "while", "while_save", "while_linear", "while_back", "while_curved", "scan", "custom_jvp_call",
-        "custom_vjp_call", "custom_lin", "remat2", "custom_linear_solve", "reduce", "scatter_apply"},
+        "custom_vjp_call", "custom_lin", "remat2", "custom_linear_solve", "reduce", "scatter_apply",
+        "composite"},
     "calls Python; tests/control": {"pure_callback", "io_callback", "debug_callback"},
     "needs a named axis; tests/control": {
         "psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index"},
@@ -263,6 +264,7 @@ ELSEWHERE = {
                                                    "random_unwrap",
                                                    "random_split", "random_fold_in"},
     "makes an array of nothing": {"empty"},
+    "known to compilers alone; tests/control/test_named.py": {"platform_index"},
     "the linear parts of running reductions and of pooling, met in their derivatives": {
         "linear_recurrence", "select_and_gather_add", "select_and_scatter_add"},
 }

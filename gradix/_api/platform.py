@@ -1,0 +1,51 @@
+"""platform_dependent: other code on other platforms."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.autodiff import arrays
+from gradix._api.control import branches_on
+from gradix._api.tracing import Flattened
+from gradix._base.tree import tree_flatten as flatten
+from gradix._core.trace import state
+from gradix._ops.platform import chosen, platform_index
+from gradix._runtime import xla
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable):
+    """The result of the function given for the platform that the program is compiled for.
+
+    Traced code holds all alternatives, which must agree in tree, shapes and dtypes; when a platform is known the
+    compiler sees its alternative alone. Untraced code runs that one.
+
+    Args:
+        *args: pytrees of arrays, passed to the alternatives.
+        default: the function for platforms that are not named.
+        **per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`.
+
+    Raises:
+        ValueError: the name of a platform stands for several.
+        TypeError: the results of alternatives differ.
+        NotImplementedError: there is no alternative for the platform.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x)
+        Array(4, dtype=int32, weak_type=True)
+    """
+    if "gpu" in per_platform:
+        raise ValueError("Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu': they are platforms of their own.")
+    functions, platforms = list(per_platform.values()), tuple([(name,) for name in per_platform])
+    if default is not None:
+        functions, platforms = [*functions, default], (*platforms, None)
+    for f in functions:
+        if not callable(f):
+            raise TypeError(f"lax.platform_dependent takes functions for platforms, got {f!r}.")
+    if state.stage is None or not functions:
+        leaves, tree = flatten(args)
+        flat = Flattened(functions[chosen(platforms, xla.devices()[0].platform)], tree.children(), "platform_dependent")
+        outs = flat(*arrays("platform_dependent", leaves, tree, "argument "))
+        return flat.out_tree.unflatten(outs)
+    names = tuple([*per_platform, "default"][:len(functions)])
+    return branches_on(platform_index(platforms), functions, args, "platform_dependent", names, range(len(functions)))

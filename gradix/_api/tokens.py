@@ -1,0 +1,130 @@
+"""Tokens: values that only say that something has happened, and messages sent along with them."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._api.autodiff import arrays
+from gradix._api.collectives import ppermute
+from gradix._base.tree import register_pytree_node, tree_flatten as flatten
+from gradix._core import dtypes
+
+
+class Token:
+    """What an operation gives and another takes to come after it; `message` is what a `psend` has sent.
+
+    A pytree of the message, so that it passes through transformations, loops and compiled functions.
+    """
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Any = None):
+        self.message = message
+
+    def __repr__(self) -> str:
+        return "Token()" if self.message is None else f"Token({self.message!r})"
+
+
+register_pytree_node(Token, lambda token: ((token.message,), None), lambda _, children: Token(*children))
+
+
+def create_token(_=None) -> Token:
+    """A token that nothing has to come before."""
+    return Token()
+
+
+def after_all(*operands) -> Token:
+    """One token that stands for several: what takes it comes after all of them.
+
+    Raises:
+        TypeError: an argument is no token.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.after_all(lax.after_all(), lax.after_all())
+        Token()
+    """
+    for x in operands:
+        if not isinstance(x, Token):
+            raise TypeError(f"Arguments to after_all must be tokens, got {x!r} of type {type(x).__name__}. Tokens come from "
+                            "after_all() and psend; to order arrays use lax.optimization_barrier.")
+    messages = [x.message for x in operands if x.message is not None]
+    return Token(messages or None)
+
+
+def psend(x, axis_name, perm) -> Token:
+    """Send arrays along a named axis; `precv` with the token receives them.
+
+    Args:
+        x: arrays in a pytree.
+        axis_name: a bound axis.
+        perm: pairs of the index that sends and the index that receives.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> def pass_on(x):
+        ...     return lax.precv(lax.psend(x, "i", [(0, 1)]), x, "i", [(0, 1)])
+        >>> gradix.vmap(pass_on, axis_name="i")(jnp.array([3.0, 4.0]))
+        Array([0., 3.], dtype=float32)
+    """
+    return Token([_Sent(ppermute(x, axis_name, perm), _route(axis_name, perm))])
+
+
+def precv(token, out_shape, axis_name, perm):
+    """Receive what `psend` sent along a named axis with the same `perm`; zeros for an index that nothing is sent to.
+
+    Args:
+        token: what `psend` returned, or `after_all` of that.
+        out_shape: arrays or `ShapeDtypeStruct`s in a pytree, of the shapes and dtypes received.
+        axis_name: a bound axis.
+        perm: pairs of the index that sends and the index that receives.
+
+    Raises:
+        TypeError: `token` is no token, or what was sent has other shapes or dtypes.
+        NotImplementedError: the token is of no `psend` along the axis with this `perm`: a message is received in the
+            program that sends it.
+    """
+    if not isinstance(token, Token):
+        raise TypeError(f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. psend "
+                        "returns one.")
+    route = _route(axis_name, perm)
+    for sent in _messages(token.message):
+        if sent.route == route:
+            _check_received(sent.values, out_shape)
+            return sent.values
+    raise NotImplementedError(f"precv along axis {axis_name!r} with perm {list(route[1])} needs the token of a psend with the "
+                              "same axis and perm: a message cannot come from another program. Pass that token, or use "
+                              "lax.ppermute, which sends and receives.")
+
+
+class _Sent:
+    __slots__ = ("values", "route")
+
+    def __init__(self, values, route: tuple):
+        self.values, self.route = values, route
+
+
+register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route), lambda route, children: _Sent(*children, route))
+
+
+def _route(axis_name, perm) -> tuple:
+    return axis_name, tuple(sorted([(int(i), int(j)) for i, j in perm]))
+
+
+def _messages(message):
+    if isinstance(message, _Sent):
+        yield message
+    elif isinstance(message, list):
+        for m in message:
+            yield from _messages(m)
+
+
+def _check_received(values, out_shape) -> None:
+    got, tree = flatten(values)
+    want, wanted_tree = flatten(out_shape)
+    got = [(a.aval.shape, a.aval.dtype) for a in arrays("precv", got, tree, "message")]
+    asked = [(tuple(np.shape(w)), dtypes.canonicalize_dtype(w.dtype)) for w in want]
+    if tree != wanted_tree or got != asked:
+        raise TypeError(f"precv: out_shape is {out_shape}, but what was sent is {values}.")

@@ -1,0 +1,45 @@
+"""`platform_index_p`: which of several alternatives the platform that a program is compiled for takes."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.families import NonDifferentiable
+
+
+class PlatformIndex(NonDifferentiable, Primitive):
+    """The place in `platforms`, tuples of names or None for any, of the platform that is compiled for."""
+
+    def abstract(self, *, platforms):
+        return make_aval((), np.dtype("int32"))
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), None
+
+    def lower(self, em, out, *, platforms):
+        value = em.constant(known := chosen(platforms, em.platform), out)
+        return type(value)(value.name, value.aval, value.type, known)        # a new one: constants are shared
+
+
+platform_index_p = PlatformIndex("platform_index")
+
+
+def chosen(platforms: tuple, platform: str) -> int:
+    """The first alternative for a platform.
+
+    Raises:
+        NotImplementedError: there is none.
+    """
+    for i, names in enumerate(platforms):
+        if names is None or platform in names:
+            return i
+    told = ", ".join(name for names in platforms for name in names) or "none"
+    raise NotImplementedError(f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. Pass "
+                              f"{platform}=..., or default=... for all others.")
+
+
+def platform_index(platforms: tuple):
+    """The alternative among `platforms` that is compiled, an int32 scalar known only then."""
+    return bind(platform_index_p, (), {"platforms": platforms})
