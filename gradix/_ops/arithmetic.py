@@ -7,7 +7,7 @@ from operator import index
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, real_dtype
+from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, canonicalize_dtype, real_dtype
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
@@ -217,15 +217,21 @@ def sub(x, y):
     return bind(sub_p, operands("sub", x, y), {})
 
 
-def mul(x, y):
+def mul(x, y, *, out_dtype=None):
     """`x · y`, elementwise, for operands of one dtype.
+
+    Args:
+        out_dtype: the dtype of the product, to which the operands are converted first; None for theirs.
 
     Example:
         >>> from gradix import lax
         >>> lax.mul(3.0, 2.0)
         Array(6., dtype=float32, weak_type=True)
     """
-    return bind(mul_p, operands("mul", x, y), {})
+    if out_dtype is None:
+        return bind(mul_p, operands("mul", x, y), {})
+    dtype = canonicalize_dtype(out_dtype)
+    return bind(mul_p, tuple([convert(v, dtype) for v in operands("mul", x, y)]), {})
 
 
 def div(x, y):

@@ -267,9 +267,9 @@ def split(operand, sizes, axis: int = 0):
     return bind(split_p, (operand,), {"sizes": canonical_shape(sizes, "sizes"), "axis": axis})
 
 
-def stack(xs, axis: int = 0):
+def stack(operands, axis: int = 0):
     """Arrays of one shape and dtype along a new axis."""
-    xs = arrays("stack", *xs)
+    xs = arrays("stack", *operands)
     if not xs:
         raise ValueError("Need at least one array to stack.")
     return bind(stack_p, xs, {"axis": canonical_axis(axis, xs[0].aval.ndim + 1)})
