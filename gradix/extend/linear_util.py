@@ -1,6 +1,7 @@
 """Functions to be transformed, in a wrapper libraries pass around."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,93 @@ def wrap_init(f: Callable, params: dict | None = None, *, debug_info: DebugInfo 
     return WrappedFun(f, params, debug_info)
 
 
+class StoreException(Exception):
+    """A `Store` was read before anything was stored, or stored to twice."""
+
+
+class Store:
+    """A place for one value a transformation has beside its results."""
+
+    __slots__ = ("values",)
+
+    def __init__(self):
+        self.values: list = []
+
+    def store(self, value) -> None:
+        if self.values:
+            raise StoreException("Store occupied: the transformed function was called twice; wrap it anew for each call.")
+        self.values.append(value)
+
+    @property
+    def val(self):
+        if not self.values:
+            raise StoreException("Store empty: call the transformed function first.")
+        return self.values[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+
+def _decorating(function: Callable) -> Callable:
+    """`function(gen, fun, *rest)`, or without `fun` a function of it: the form of a decorator of `gen`."""
+    @functools.wraps(function)
+    def either(gen: Callable, *args, **kwargs):
+        return function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
+    return either
+
+
+@_decorating
 def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
     """`fun` transformed: calls become `gen(f, *gen_static_args, *args)`."""
     return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs))
+
+
+@_decorating
+def transformation(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
+    """`fun` transformed by a generator, which yields arguments as `(args, kwargs)`, is sent results and yields its own.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> @lu.transformation
+        ... def scaled(factor, *args):
+        ...     out = yield args, {}
+        ...     yield out * factor
+        >>> scaled(lu.wrap_init(lambda x: x + 1), 10).call_wrapped(2)
+        30
+    """
+    def call(f, *args, **kwargs):
+        steps = gen(*gen_static_args, *args, **kwargs)
+        given, named = next(steps)
+        out = steps.send(f(*given, **named))
+        steps.close()
+        return out
+    return transformation2(call, fun)
+
+
+@_decorating
+def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args, use_eq_store: bool = False,
+                             unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
+    """As `transformation2` with a `Store` as second argument of `gen`; and a function that gives what it holds."""
+    store = Store()
+    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args, **kwargs)), lambda: store.val
+
+
+@_decorating
+def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args) -> tuple[WrappedFun, Callable[[], Any]]:
+    """As `transformation` for generators whose last yield is a pair of results and a value kept aside."""
+    def call(f, store, *args, **kwargs):
+        steps = gen(*gen_static_args, *args, **kwargs)
+        given, named = next(steps)
+        out, aux = steps.send(f(*given, **named))
+        steps.close()
+        store.store(aux)
+        return out
+    return transformation_with_aux2(call, fun)
+
+
+def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
+    """Which of two such functions has something to give, and what: True is the first."""
+    try:
+        return True, aux1()
+    except StoreException:
+        return False, aux2()

@@ -152,6 +152,14 @@ def fancy_batch_to_ours(prim, rule):
     return batch
 
 
+def axis_batch_to_ours(prim, rule):
+    prim.named = True
+
+    def batch(axis, args, axes, **params):
+        return _batched(prim, rule(axis.size, axis.name, None, tuple(args), tuple(axes), **params))
+    return batch
+
+
 # -- making rules -----------------------------------------------------------------------------------------------------
 
 def linear_jvp(prim):

@@ -4,8 +4,8 @@ from __future__ import annotations
 from gradix._core.array import as_array
 from gradix._core.primitive import Linear as UndefinedPrimal
 from gradix._core.trace import bind
-from gradix._ops.basis import add_any, zeros
-from gradix._transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer
+from gradix._ops.basis import add_any, add_any_p as add_jaxvals_p, zeros
+from gradix._transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer, jvp as _jvp
 from gradix.interpreters import _rules
 from gradix.interpreters._rules import Zero as Zero
 
@@ -105,3 +105,57 @@ def add_tangents(x, y):
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_jaxvals(x, y)
+
+
+def jvp(fun, primals, tangents, has_aux: bool = False, instantiate: bool = True, transform_stack: bool = True):
+    """Results and tangents of a function of arrays that returns a list of them.
+
+    Args:
+        fun: a function, or what `gradix.extend.linear_util.wrap_init` gives.
+        tangents: arrays, or `Zero`.
+        has_aux: the function returns a pair of the list and auxiliary data, which is returned as a third result.
+        instantiate: give tangents that are zero as arrays, not as `Zero`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.interpreters import ad
+        >>> ad.jvp(lambda x: [x * x], [jnp.float32(3.0)], [jnp.float32(1.0)])
+        ([Array(9., dtype=float32)], [Array(6., dtype=float32)])
+    """
+    function, aux = getattr(fun, "call_wrapped", fun), []
+
+    def flat(*xs):
+        outs = function(*xs)
+        if has_aux:
+            outs, more = outs
+            aux[:] = [more]
+        return [as_array(o) for o in outs]
+
+    ys, ts = _jvp(flat, [as_array(x) for x in primals], [_rules.without_zero(t) for t in tangents])
+    ts = [_rules.as_zero(t, y) for t, y in zip(ts, ys)]
+    if instantiate:
+        ts = [instantiate_zeros(t) for t in ts]
+    return (ys, ts, aux[0]) if has_aux else (ys, ts)
+
+
+__all__ = [
+    "JVPTrace",
+    "JVPTracer",
+    "UndefinedPrimal",
+    "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
+    "add_tangents",
+    "defbilinear",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "get_primitive_transpose",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "jvp",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
+]

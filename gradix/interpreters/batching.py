@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from gradix._core.array import as_array
 from gradix._core.trace import bind
-from gradix._ops.basis import broadcast_in_dim, to_axis, to_front
+from gradix._ops.basis import broadcast_in_dim, move_axis, to_axis, to_front
 from gradix.interpreters import _rules
 
 not_mapped = None
 
 primitive_batchers = _rules.Rules("batch", _rules.batch_to_ours, _rules.batch_to_jax)
 fancy_primitive_batchers = _rules.Rules("batch", _rules.fancy_batch_to_ours, _rules.batch_to_jax)
+axis_primitive_batchers = _rules.Rules("batch", _rules.axis_batch_to_ours, _rules.batch_to_jax)
 
 
 def defvectorized(prim) -> None:
@@ -70,11 +71,16 @@ def defreducer(prim) -> None:
     prim.batch = batch
 
 
-def bdim_at_front(x, bdim, size):
+def moveaxis(x, src: int, dst: int):
+    """`x` with an axis at another place."""
+    return move_axis(as_array(x), src, dst)
+
+
+def bdim_at_front(x, bdim, size, mesh_axis=None):
     """`x` with its mapped axis first; an unmapped one is repeated."""
     return to_axis(size, as_array(x), bdim, 0)
 
 
-def broadcast(x, sz, axis):
+def broadcast(x, sz, axis, mesh_axis=None):
     """`x` repeated along a new axis."""
     return to_axis(sz, as_array(x), None, axis)

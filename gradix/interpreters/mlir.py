@@ -1,28 +1,38 @@
-"""Lowerings of primitives, as libraries register them."""
+"""Lowerings of primitives, as libraries register them: functions of arrays, or rules that build MLIR."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gradix._control.callbacks import io_callback_p, pure_callback_p
+from gradix._core.array import as_array
+from gradix._core.aval import make_aval
+from gradix._core.trace import bind
+from gradix._runtime import xla_mlir
+from gradix._stablehlo.literals import dense
+from gradix._stablehlo.types import element_type, tensor_type
+from gradix.interpreters._lowering import (
+    LoweredFunction,
+    LoweringRuleContext as LoweringRuleContext,
+    ModuleContext as ModuleContext,
+    flat_values,
+    lower_of,
+)
+
 LoweringRule = Callable[..., Any]
+Value = Any
+
+_ir = xla_mlir.ir
 
 
-class _LoweredFunction:
-    """What `lower_fun` returns: a lowering that is a function of arrays."""
+def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
+    """A lowering that is a function of arrays, made of other primitives.
 
-    __slots__ = ("fun", "multiple_results")
-
-    def __init__(self, fun: Callable, multiple_results: bool):
-        self.fun, self.multiple_results = fun, multiple_results
-
-    def __call__(self, ctx, *args, **params):
-        raise NotImplementedError("a lowering made by lower_fun cannot be called inside another lowering: register it "
-                                  "with register_lowering, or bind the primitive in a function and lower that.")
-
-
-def lower_fun(fun: Callable, multiple_results: bool = True) -> _LoweredFunction:
-    """A lowering that is a function of arrays, made of other primitives."""
-    return _LoweredFunction(fun, multiple_results)
+    Inside of another rule it is called with the context and MLIR values, and returns a list of them.
+    """
+    return LoweredFunction(fun, multiple_results)
 
 
 def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inline: bool = True,
@@ -30,8 +40,8 @@ def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inl
     """Set how a primitive is compiled.
 
     Args:
-        rule: what `lower_fun` returned. Functions that build MLIR operations by jaxlib's Python bindings are not
-            supported, since programs are spelled as text: compiling such a primitive raises NotImplementedError.
+        rule: what `lower_fun` returned; or a function `rule(ctx, *values, **params)` that builds operations with MLIR's
+            Python bindings (`gradix.extend.mlir`) and returns a list of their results.
         platform: only the lowering for the CPU, or for any platform, is used.
 
     Example:
@@ -46,14 +56,131 @@ def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inl
     """
     if platform not in (None, "cpu"):
         return
-    if isinstance(rule, _LoweredFunction):
+    if isinstance(rule, LoweredFunction):
         prim.lower, prim.expand = None, rule.fun
-        return
+    else:
+        prim.expand, prim.lower = None, lower_of(prim, rule)
 
-    def lower(em, out, *values, **params):
-        raise NotImplementedError(
-            f"primitive '{prim.name}' has a lowering written with MLIR's Python bindings ({rule!r}), which gradix does "
-            "not run. Register a function of arrays instead: "
-            f"mlir.register_lowering({prim.name}_p, mlir.lower_fun(f, multiple_results={prim.multiple_results})).")
 
-    prim.expand, prim.lower = None, lower
+# -- building MLIR ----------------------------------------------------------------------------------------------------
+
+def aval_to_ir_type(*args):
+    """The MLIR type of an aval, the last argument; a module context may come first."""
+    return xla_mlir.type_of(args[-1])
+
+
+def aval_to_ir_types(*args) -> tuple:
+    """As `aval_to_ir_type`, in a tuple."""
+    return (aval_to_ir_type(*args),)
+
+
+def dtype_to_ir_type(dtype):
+    """The MLIR type of one element."""
+    with xla_mlir.context():
+        return _ir.Type.parse(element_type(np.dtype(dtype)))
+
+
+def ir_constant(val, *, const_lowering=None, aval=None):
+    """A constant at the current place of the program being built."""
+    array = as_array(val)
+    host, stablehlo = array.host, xla_mlir.dialect("stablehlo")
+    if host.dtype.kind == "c":                       # the bindings know no complex attributes
+        return stablehlo.complex(ir_constant(host.real), ir_constant(host.imag))
+    return stablehlo.constant(_elements(host, array.dtype))
+
+
+def ir_constants(val, **options) -> tuple:
+    """As `ir_constant`, in a tuple."""
+    return (ir_constant(val, **options),)
+
+
+def _elements(host: np.ndarray, dtype):
+    """An array as an attribute, read from the text a program would hold."""
+    with xla_mlir.context():
+        return _ir.Attribute.parse(f"{dense(host)} : {tensor_type(make_aval(host.shape, dtype))}")
+
+
+def dense_int_elements(xs):
+    """Integers as a tensor attribute."""
+    return _ir.DenseElementsAttr.get(np.asarray(xs, np.int64))
+
+
+def dense_int_array(xs):
+    """Integers as an array attribute."""
+    return _ir.DenseI64ArrayAttr.get([int(x) for x in xs])
+
+
+def i32_attr(i: int):
+    """An int as a 32-bit attribute."""
+    return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(32), i)
+
+
+def i64_attr(i: int):
+    """An int as a 64-bit attribute."""
+    return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(64), i)
+
+
+def ir_attribute(val):
+    """A Python value, or an array, as an attribute."""
+    if isinstance(val, (bool, np.bool_)):
+        return _ir.BoolAttr.get(bool(val))
+    if isinstance(val, (int, np.integer)):
+        return i64_attr(int(val)) if not isinstance(val, np.int32) else i32_attr(int(val))
+    if isinstance(val, (float, np.floating)):
+        dtype = np.dtype("float64") if isinstance(val, float) else val.dtype
+        return _ir.FloatAttr.get(dtype_to_ir_type(dtype), float(val))
+    if isinstance(val, str):
+        return _ir.StringAttr.get(val)
+    if isinstance(val, np.ndarray):
+        return _elements(as_array(val).host, as_array(val).dtype)
+    if isinstance(val, dict):
+        return _ir.DictAttr.get({k: ir_attribute(v) for k, v in val.items()})
+    if isinstance(val, (list, tuple)):
+        return _ir.ArrayAttr.get([ir_attribute(v) for v in val])
+    raise TypeError(f"ir_attribute takes a bool, number, str, array, or a list or dict of them, got {val!r} of type "
+                    f"{type(val).__name__}.")
+
+
+def shape_tensor(ctx, sizes):
+    """Sizes as a tensor of 32-bit integers."""
+    return ir_constant(np.asarray(sizes, np.int32))
+
+
+def flatten_ir_values(xs) -> list:
+    """MLIR values out of nested sequences."""
+    return flat_values(list(xs))
+
+
+def flatten_ir_types(xs) -> list:
+    """MLIR types out of nested sequences."""
+    return [t for x in xs for t in (x if isinstance(x, (list, tuple)) else (x,))]
+
+
+def make_ir_context():
+    """The context that knows XLA's dialects."""
+    return xla_mlir.context()
+
+
+def module_to_string(module, enable_debug_info=None) -> str:
+    """A module as text."""
+    return str(module)
+
+
+def emit_python_callback(ctx: LoweringRuleContext, callback: Callable, token, operands, operand_avals, result_avals, *,
+                         has_side_effect: bool, returns_token: bool = True, partitioned: bool = False, sharding=None):
+    """Call a Python function from the program being built.
+
+    Args:
+        callback: takes NumPy arrays, and returns a sequence of them.
+
+    Returns:
+        The results as MLIR values, the token as it came, and None.
+    """
+    def calling(*xs):
+        params = {"callback": lambda *arrays: list(callback(*arrays)), "result_avals": tuple(result_avals)}
+        if has_side_effect:
+            return bind(io_callback_p, list(xs), {**params, "sharding": None, "ordered": False})
+        return bind(pure_callback_p, list(xs), {**params, "sharding": None, "vmap_method": None})
+
+    rule = LoweredFunction(calling, True)
+    return rule(ctx.replace(avals_in=list(operand_avals), avals_out=list(result_avals)), *operands), token, None

@@ -7,6 +7,8 @@ import gradix.numpy as jnp
 from gradix import core, lax
 from gradix.extend import linear_util
 from gradix.extend.core import Primitive, check_jaxpr, jaxpr_as_fun, primitives
+from gradix.extend.mlir import ir
+from gradix.extend.mlir.dialects import stablehlo as hlo
 from gradix.interpreters import ad, batching, mlir, partial_eval, xla
 
 
@@ -69,8 +71,7 @@ def test_missing_rules_say_what_to_register():
     with pytest.raises(NotImplementedError, match=r"batching\.primitive_batchers\[foo_p\]"):
         gradix.vmap(p.bind)(jnp.ones(2))
     mlir.register_lowering(p, lambda ctx, x: [x])
-    with pytest.raises(NotImplementedError, match="mlir.lower_fun"):
-        gradix.jit(p.bind)(1.0)
+    assert gradix.jit(p.bind)(1.0) == 1
 
 
 def test_several_results_and_linearity():
@@ -158,3 +159,146 @@ def test_questions():
     assert core.primal_dtype_to_tangent_dtype(np.dtype("int32")) == gradix.float0
     assert core.get_opaque_trace_state() == core.get_opaque_trace_state()
     assert (core.max_dim(2, 3), core.min_dim(2, 3)) == (3, 2) and core.is_constant_shape((1, 2))
+
+
+# -- lowerings that build MLIR ----------------------------------------------------------------------------------------
+
+def mlir_primitive(rule, multiple_results=False, abstract=lambda x: x):
+    p = Primitive("built")
+    p.multiple_results = multiple_results
+    p.def_abstract_eval(abstract)
+    mlir.register_lowering(p, rule)
+    return p
+
+
+def test_a_lowering_of_operations():
+    p = mlir_primitive(lambda ctx, x: [hlo.add(hlo.sine(x), mlir.ir_constant(np.float32(1)))])
+    x = jnp.float32(0.5)
+    np.testing.assert_allclose(p.bind(x), np.sin(0.5) + 1, rtol=1e-6)
+    np.testing.assert_allclose(gradix.jit(lambda x: p.bind(p.bind(x)))(x), np.sin(np.sin(0.5) + 1) + 1, rtol=1e-6)
+    looped = gradix.jit(lambda x: lax.scan(lambda c, _: (p.bind(c), None), x, None, length=2)[0])
+    np.testing.assert_allclose(looped(x), np.sin(np.sin(0.5) + 1) + 1, rtol=1e-6)
+    batching.defvectorized(p)
+    q = mlir_primitive(lambda ctx, x: [hlo.sine(x)])
+    batching.defvectorized(q)
+    ad.defjvp(q, lambda t, x: t * jnp.cos(x))
+    np.testing.assert_allclose(gradix.vmap(gradix.grad(q.bind))(jnp.arange(3.0)), np.cos(np.arange(3.0)), rtol=1e-6)
+
+
+def test_what_the_context_tells():
+    seen = []
+
+    def rule(ctx, x, *, factor):
+        seen.append((ctx.avals_in, ctx.avals_out, ctx.primitive, ctx.module_context.platforms, isinstance(x, ir.Value)))
+        assert ctx.replace(avals_in=[]).avals_in == [] and str(x.type) == "tensor<3xf32>"
+        assert mlir.aval_to_ir_type(ctx.module_context, ctx.avals_in[0]) == x.type == mlir.aval_to_ir_type(ctx.avals_in[0])
+        return [x, hlo.multiply(x, mlir.ir_constant(np.full(3, factor, np.float32)))]
+
+    p = mlir_primitive(rule, True, lambda x, factor: [x, x])
+    got = gradix.jit(lambda x: p.bind(x, factor=2.0))(jnp.arange(3.0))
+    np.testing.assert_array_equal(got, [[0, 1, 2], [0, 2, 4]])
+    aval = core.ShapedArray((3,), np.dtype("float32"))
+    assert seen == [([aval], [aval, aval], p, ("cpu",), True)]
+
+
+def test_functions_of_arrays_and_callbacks_inside_a_lowering():
+    def rule(ctx, x):
+        y, = mlir.lower_fun(lambda x: jnp.sort(jnp.cumsum(x)), multiple_results=False)(ctx, x)
+        (z,), token, _ = mlir.emit_python_callback(ctx, lambda v: (v * 10,), None, [x], ctx.avals_in, ctx.avals_out,
+                                                   has_side_effect=False)
+        assert token is None
+        return [hlo.add(y, z)]
+
+    p = mlir_primitive(rule)
+    x = jnp.array([3.0, -5.0, 1.0])
+    want = np.sort(np.cumsum(x)) + 10 * np.asarray(x)
+    np.testing.assert_allclose(gradix.jit(lambda x: p.bind(x) + p.bind(x))(x), 2 * want)
+
+
+def test_attributes_and_constants():
+    with mlir.make_ir_context(), ir.Location.unknown():
+        texts = {
+            str(mlir.ir_attribute(v)) for v in (True, 3, "s", [1, "x"], {"k": 1}, np.float32(1.5), np.int32(4))
+        } | {str(a) for a in (mlir.dense_int_elements([1, 2]), mlir.dense_int_array([1, 2]), mlir.i32_attr(3), mlir.i64_attr(3))}
+    assert texts == {"true", "3 : i64", '"s"', '[1, "x"]', "{k = 1 : i64}", "1.500000e+00 : f32", "4 : i32", "3 : i32",
+                     "dense<[1, 2]> : tensor<2xi64>", "array<i64: 1, 2>"}
+    values = [np.array([True, False, True]), np.array(True), np.zeros(2, bool), np.array([1, -2], np.int8), np.float32(2.5),
+              jnp.ones(3, jnp.bfloat16), np.array([1 + 2j], np.complex64)]
+    for v in values:
+        a = jnp.asarray(v)
+        p = mlir_primitive(lambda ctx, v=v: [mlir.ir_constant(v)], abstract=lambda a=a: a.aval)
+        got = gradix.jit(p.bind)()
+        assert got.dtype == a.dtype
+        np.testing.assert_array_equal(got, a)
+
+
+def test_a_lowering_of_wrong_types_is_told():
+    p = mlir_primitive(lambda ctx, x: [hlo.convert(mlir.aval_to_ir_type(core.ShapedArray((), np.dtype("int32"))), x)])
+    with pytest.raises(TypeError, match=r"tensor<i32>.*says \['tensor<f32>'\]"):
+        gradix.jit(p.bind)(1.0)
+
+
+# -- names libraries use ----------------------------------------------------------------------------------------------
+
+def test_partial_evaluation():
+    aval = core.ShapedArray((3,), np.dtype("float32"))
+    known, unknown = partial_eval.PartialVal.known(jnp.ones(3)), partial_eval.PartialVal.unknown(aval)
+    f = linear_util.wrap_init(lambda x, y: [x * 2, y * 3, x + y])
+    jaxpr, (a, b, c), consts = partial_eval.trace_to_jaxpr_nounits(f, [known, unknown])
+    assert (a.is_known(), b.is_known(), c.is_known()) == (True, False, False)
+    np.testing.assert_array_equal(a.get_known(), [2, 2, 2])
+    assert b.get_aval() == aval and b.get_known() is None and len(jaxpr.invars) == 1
+    for got, want in zip(core.eval_jaxpr(jaxpr, consts, jnp.arange(3.0)), ([0, 3, 6], [1, 2, 3])):
+        np.testing.assert_array_equal(got, want)
+    whole, outs, _ = partial_eval.trace_to_jaxpr_nounits(f, [known, unknown], instantiate=True)
+    assert len(whole.outvars) == 3 and not any(o.is_known() for o in outs)
+    small, const_left, left = partial_eval.dce_jaxpr_consts(jaxpr, [True, False])
+    assert len(small.eqns) == 1 and left == [True] and not any(const_left)
+
+
+def test_functions_transformed_by_generators():
+    @linear_util.transformation
+    def scaled(factor, *args):
+        out = yield [a + 1 for a in args], {}
+        yield out * factor
+
+    @linear_util.transformation_with_aux
+    def counted(*args):
+        out = yield args, {}
+        yield out, len(args)
+
+    f = linear_util.wrap_init(lambda x, y: x + y)
+    assert scaled(f, 10).call_wrapped(1, 2) == 50
+    g, count = counted(f)
+    with pytest.raises(linear_util.StoreException, match="first"):
+        count()
+    assert (g.call_wrapped(1, 2), count()) == (3, 2)
+    with pytest.raises(linear_util.StoreException, match="twice"):
+        g.call_wrapped(1, 2)
+    assert linear_util.merge_linear_aux(count, lambda: None) == (True, 2)
+    h, stored = linear_util.transformation_with_aux2(lambda f, store, *args: (store.store("s"), f(*args))[1])(f)
+    assert (h.call_wrapped(1, 2), stored()) == (3, "s")
+
+
+def test_forward_mode_of_lists():
+    ys, ts = ad.jvp(linear_util.wrap_init(lambda x, y: [x * y, y]), [jnp.float32(2), jnp.float32(3)],
+                    [jnp.float32(1), ad.Zero(core.ShapedArray((), np.dtype("float32")))])
+    assert (ys, ts) == ([6, 3], [3, 0])
+    assert type(ad.jvp(lambda x: [jnp.ones(2)], [1.0], [1.0], instantiate=False)[1][0]) is ad.Zero
+    assert ad.jvp(lambda x: ([x], "aux"), [1.0], [1.0], has_aux=True)[2] == "aux"
+
+
+def test_rules_that_know_the_axis():
+    p, seen = Primitive("axis_aware"), []
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+
+    def rule(axis_size, axis_name, trace_type, args, dims):
+        seen.append((axis_size, axis_name))
+        return args[0], dims[0]
+    batching.axis_primitive_batchers[p] = rule
+    gradix.vmap(p.bind, axis_name="i")(jnp.ones(3))
+    assert seen == [(3, "i")]
+    np.testing.assert_array_equal(batching.moveaxis(jnp.ones((2, 3)), 0, 1), np.ones((3, 2)))
+    assert batching.bdim_at_front(jnp.ones(2), None, 3, None).shape == (3, 2)
+    assert ad.add_jaxvals_p.name == "add_any"

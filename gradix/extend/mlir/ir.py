@@ -1,0 +1,10 @@
+"""The names of the compiler's MLIR module `ir`."""
+from gradix._runtime import xla_mlir
+
+
+def __getattr__(name: str):
+    return getattr(xla_mlir.ir, name)
+
+
+def __dir__():
+    return dir(xla_mlir.ir)

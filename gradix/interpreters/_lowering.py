@@ -1,0 +1,94 @@
+"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter that spells programs as text."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix._core.primitive import Primitive
+from gradix._runtime import xla_mlir
+from gradix._stablehlo.emitter import Emitter
+
+
+class ModuleContext:
+    """What a lowering rule is told of the module."""
+
+    def __init__(self, module, emitter: Emitter):
+        self.module, self.emitter = module, emitter
+        self.context, self.platforms = xla_mlir.context(), (emitter.platform,)
+        self.keepalives: list = []
+        self.host_callbacks = emitter.host_callbacks
+
+    @property
+    def ip(self):
+        """Where operations outside of functions go."""
+        return xla_mlir.ir.InsertionPoint(self.module.body)
+
+    @property
+    def symbol_table(self):
+        return xla_mlir.ir.SymbolTable(self.module.operation)
+
+
+class LoweringRuleContext:
+    """What a lowering rule is told of its operation: the types of operands and results, and the module."""
+
+    def __init__(self, module_context: ModuleContext, primitive: Primitive | None, avals_in, avals_out, **others):
+        self.module_context, self.primitive = module_context, primitive
+        self.avals_in, self.avals_out = avals_in, avals_out
+        self.name_stack = others.get("name_stack", "")
+        self.tokens_in = self.tokens_out = None
+        self.dim_var_values, self.platforms = (), module_context.platforms
+
+    def replace(self, **changes) -> LoweringRuleContext:
+        """The context with parts replaced."""
+        new = object.__new__(LoweringRuleContext)
+        new.__dict__.update({**self.__dict__, **changes})
+        return new
+
+    def is_forward_compat(self) -> bool:
+        return False
+
+
+class LoweredFunction:
+    """What `lower_fun` returns: a lowering that is a function of arrays."""
+
+    __slots__ = ("fun", "multiple_results")
+
+    def __init__(self, fun: Callable, multiple_results: bool):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, ctx: LoweringRuleContext, *args, **params) -> list:
+        """The function's results as MLIR values, inside of another lowering."""
+        outer = ctx.module_context.emitter
+        em = Emitter(outer.trace_expand, outer.platform)
+        em._names, em.host_callbacks = outer._names, outer.host_callbacks         # shared, to be unique and in order
+        assert em.trace_expand is not None
+        closed = em.trace_expand(self.fun, tuple(ctx.avals_in), params)
+        symbol = em.function("lowered_function", closed.jaxpr) if not closed.consts else em.define(
+            "lowered_function", closed.in_avals, lambda *xs: em.inline(closed.jaxpr, closed.consts, xs))
+        return xla_mlir.call(ctx.module_context.module, em.functions, symbol, closed.out_avals, args)
+
+
+def flat_values(values) -> list:
+    """MLIR values out of nested sequences, and the results of operations."""
+    if hasattr(values, "results") and not isinstance(values, (list, tuple)):
+        return list(values.results)
+    if isinstance(values, (list, tuple)) or type(values).__name__ == "OpResultList":
+        return [v for part in values for v in flat_values(part)]
+    return [values]
+
+
+def lower_of(prim, rule: Callable[..., Any]) -> Callable:
+    """A lowering of ours from a rule in JAX's convention."""
+    def lower(em, out, *values, **params):
+        outs = list(out) if prim.multiple_results else [out]
+        avals = [v.aval for v in values]
+        symbol = em._unused(prim.name.replace("-", "_"))
+
+        def build(module, args):
+            ctx = LoweringRuleContext(ModuleContext(module, em), prim, avals, outs)
+            return flat_values(rule(ctx, *args, **params))
+
+        em.functions.extend(xla_mlir.functions(symbol, avals, outs, build))
+        results = em.call(symbol, outs, *values)
+        return results if prim.multiple_results else results[0]
+    return lower
