@@ -21,6 +21,7 @@ from gradix.random.continuous import (
     wald as wald,
     weibull_min as weibull_min,
 )
+from gradix.random.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
 from gradix.random.discrete import (
     bernoulli as bernoulli,
     categorical as categorical,
@@ -32,6 +33,15 @@ from gradix.random.floats import (
     normal as normal,
     truncated_normal as truncated_normal,
     uniform as uniform,
+)
+from gradix.random.gammas import (
+    beta as beta,
+    chisquare as chisquare,
+    dirichlet as dirichlet,
+    f as f,
+    gamma as gamma,
+    loggamma as loggamma,
+    t as t,
 )
 from gradix.random.integers import randint as randint
 from gradix.random.keys import (
@@ -46,3 +56,9 @@ from gradix.random.keys import (
     wrap_key_data as wrap_key_data,
 )
 from gradix.random.permutations import choice as choice, permutation as permutation
+from gradix.random.vectors import (
+    ball as ball,
+    generalized_normal as generalized_normal,
+    multivariate_normal as multivariate_normal,
+    orthogonal as orthogonal,
+)

@@ -119,15 +119,23 @@ def _uniform(key, minval, maxval, *, shape, dtype):
         low, high = _host_bound(minval, dtype), _host_bound(maxval, dtype)
         if low is not None and high is not None:
             return _host_uniform(key, low, high, shape, dtype)
-    width, words, shift, one_bits, one = _layout(dtype)
     low = raise_rank(lax.convert_element_type(minval, dtype), len(shape))
     high = raise_rank(lax.convert_element_type(maxval, dtype), len(shape))
-    drawn = random_bits(key, width, shape)
+    floats = floats_of(lambda width: random_bits(key, width, shape), dtype)
+    return lax.max(low, lax.add(lax.mul(floats, lax.sub(high, low)), low))
+
+
+def floats_of(draw, dtype, low=None):
+    """Uniform floats in [0, 1), or [low, 1), from the bits `draw(bit_width)`."""
+    width, words, shift, one_bits, one = _layout(dtype)
+    drawn = draw(width)
     if drawn.aval.dtype != words:
         drawn = lax.convert_element_type(drawn, words)
     drawn = lax.bitwise_or(lax.shift_right_logical(drawn, _scalar(shift)), _scalar(one_bits))
     floats = lax.sub(lax.bitcast_convert_type(drawn, dtype), _scalar(one))
-    return lax.max(low, lax.add(lax.mul(floats, lax.sub(high, low)), low))
+    if low is None:
+        return floats
+    return lax.max(low, lax.add(lax.mul(floats, lax.sub(_scalar(one), low)), low))
 
 
 draw_uniform = _uniform

@@ -7,27 +7,9 @@ import os
 
 from tests.parity.outcome import difference
 
-SPECIAL = "gamma and Bessel functions come with the numerical library"
-GAMMA = "draws from the gamma distribution come with the numerical library"
 DIFFERENT = {
-    "sorting": {"jnp.i0(": SPECIAL},
     "lax_ops": {
-        "lax.lgamma(": SPECIAL,
-        "lax.digamma(": SPECIAL,
         "lax.cumlogsumexp(i32": "JAX fails by accident, converting an infinity; a TypeError names the dtype",
-    },
-    "lax_strict": {"lax.igamma(": SPECIAL},
-    "random": {
-        "dirichlet ": GAMMA,
-        "gamma ": GAMMA,
-        "beta ": GAMMA,
-        "poisson ": GAMMA,
-        "chisquare ": GAMMA,
-        "t seed ": GAMMA,
-        "loggamma ": GAMMA,
-        "ball ": GAMMA,
-        "r.gamma(": GAMMA,
-        "multivariate ": "multivariate_normal needs the factorizations of the numerical library",
     },
     "inspect": {"complex64 x.argmax()": "JAX refuses complex numbers only once argmax runs, not in eval_shape"},
 }

@@ -1,0 +1,179 @@
+"""Random vectors and matrices: the multivariate and generalized normal distributions, balls, orthogonal matrices."""
+from __future__ import annotations
+
+import operator
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix.random.continuous import exponential
+from gradix.random.discrete import rademacher
+from gradix.random.draws import float_dtype, parameter, sampler, shape_of
+from gradix.random.floats import draw_normal, split_keys
+from gradix.random.gammas import gamma
+from gradix.random.keys import take_key
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+# -- multivariate normal -------------------------------------------------------------------------------------------
+
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None):
+    """Normal random vectors of a mean and a covariance.
+
+    Args:
+        key: a key, typed or raw.
+        mean: the mean along the last axis, (..., n).
+        cov: the covariance along the last two axes, (..., n, n).
+        shape: the result's shape without the last axis; the common shape of the other axes of `mean` and `cov` by default.
+        dtype: a float dtype; the default float by default.
+        method: how the covariance is factored: "cholesky", the quickest; "eigh" or "svd" also where it is singular.
+
+    Returns:
+        An array of shape (*shape, n).
+
+    Raises:
+        ValueError: the shapes do not go together, `dtype` is no float, or there is no such method.
+
+    Example:
+        >>> from gradix import random, numpy as jnp
+        >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
+        (3, 2)
+    """
+    dtype = float_dtype("multivariate_normal", dtype)
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {set(_METHODS)}, got {method!r}.")
+    mean, cov = parameter("multivariate_normal", mean), parameter("multivariate_normal", cov)
+    _check_moments(mean.aval.shape, cov.aval.shape)
+    own = lax.broadcast_shapes(mean.aval.shape[:-1], cov.aval.shape[:-2])
+    if shape is None:
+        shape = own
+    else:
+        shape = shape_of("multivariate_normal", shape)
+        if lax.broadcast_shapes(shape, own) != shape:
+            raise ValueError(f"multivariate_normal got shape={shape} for mean of shape {mean.aval.shape} and cov of shape "
+                             f"{cov.aval.shape}. It must end with their common other axes, {own}.")
+    return _multivariate_normal(take_key("multivariate_normal", key), mean, cov, shape=shape, dtype=dtype, method=method)
+
+
+def _check_moments(mean, cov) -> None:
+    if not mean:
+        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0: give a vector.")
+    if len(cov) < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov)}: give a matrix, as in "
+                         "jnp.diag(variances).")
+    if cov[-2:] != (mean[-1], mean[-1]):
+        raise ValueError(f"multivariate_normal requires cov.shape == (..., n, n) for n={mean[-1]}, but got cov.shape == {cov}.")
+
+
+@sampler
+def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
+    mean, cov = lax.convert_element_type(mean, dtype), lax.convert_element_type(cov, dtype)
+    if method == "cholesky":
+        factor = jnp.linalg.cholesky(cov)
+    elif method == "eigh":
+        values, vectors = jnp.linalg.eigh(cov)
+        factor = vectors * jnp.sqrt(values[..., None, :])
+    else:
+        vectors, values, _ = jnp.linalg.svd(cov)
+        factor = vectors * jnp.sqrt(values[..., None, :])
+    noise = draw_normal(key, shape=(*shape, mean.aval.shape[-1]), dtype=dtype)
+    return mean + jnp.einsum("...ij,...j->...i", factor, noise)
+
+
+# -- generalized normal --------------------------------------------------------------------------------------------
+
+def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+    """Random numbers with density proportional to `exp(-|x|^p)`.
+
+    Args:
+        key: a key, typed or raw.
+        p: the exponent, a positive number.
+        shape: the result's shape.
+        dtype: a float dtype; the default float by default.
+
+    Raises:
+        ValueError: `dtype` is no float.
+
+    Example:
+        >>> from gradix import random
+        >>> random.generalized_normal(random.key(0), 1.5, (3,)).shape
+        (3,)
+    """
+    dtype, shape = float_dtype("generalized_normal", dtype), shape_of("generalized_normal", shape)
+    sizes_key, signs_key = split_keys(take_key("generalized_normal", key), 2)
+    sizes = gamma(sizes_key, 1 / p, shape, dtype)
+    return rademacher(signs_key, shape, dtype) * sizes ** (1 / p)
+
+
+def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
+    """Uniform random vectors in the unit ball of the p-norm.
+
+    F. Barthe and others, "A probabilistic approach to the geometry of the Lₚⁿ-ball" (2005): generalized normal vectors over
+    the p-norm of themselves and an exponential number.
+
+    Args:
+        key: a key, typed or raw.
+        d: the size of the vectors.
+        p: the exponent of the norm, a positive number.
+        shape: the result's shape without the last axis.
+        dtype: a float dtype; the default float by default.
+
+    Returns:
+        An array of shape (*shape, d).
+
+    Raises:
+        ValueError: `dtype` is no float.
+
+    Example:
+        >>> from gradix import random
+        >>> x = random.ball(random.key(0), 3, shape=(100,))
+        >>> bool((jnp.linalg.norm(x, axis=-1) <= 1).all())
+        True
+    """
+    dtype, shape, d = float_dtype("ball", dtype), shape_of("ball", shape), operator.index(d)
+    inside_key, radius_key = split_keys(take_key("ball", key), 2)
+    x = generalized_normal(inside_key, p, (*shape, d), dtype)
+    rest = exponential(radius_key, shape, dtype)
+    return x / (((jnp.abs(x) ** p).sum(-1) + rest) ** (1 / p))[..., None]
+
+
+# -- orthogonal matrices -------------------------------------------------------------------------------------------
+
+def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None):
+    """Uniform random orthogonal matrices, or unitary ones; with orthonormal rows or columns where they are not square.
+
+    F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the Q of a normal matrix, with
+    the signs of the diagonal of R.
+
+    Args:
+        key: a key, typed or raw.
+        n: the number of rows.
+        shape: the result's shape without the last two axes.
+        dtype: a float or complex dtype; the default float by default.
+        m: the number of columns; `n` by default.
+
+    Returns:
+        An array of shape (*shape, n, m).
+
+    Raises:
+        ValueError: `dtype` is no float or complex dtype.
+
+    Example:
+        >>> from gradix import random
+        >>> q = random.orthogonal(random.key(0), 3)
+        >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-6))
+        True
+    """
+    dtype = float_dtype("orthogonal", dtype, dtypes.INEXACT, "float or complex")
+    shape, n = shape_of("orthogonal", shape), operator.index(n)
+    m = n if m is None else operator.index(m)
+    return _orthogonal(take_key("orthogonal", key), shape=(*shape, n, m), dtype=dtype)
+
+
+@sampler
+def _orthogonal(key, *, shape, dtype):
+    *batch, n, m = shape
+    noise = draw_normal(key, shape=(*batch, max(n, m), min(n, m)), dtype=dtype)
+    q, r = jnp.linalg.qr(noise)
+    q = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+    return jnp.matrix_transpose(q) if n < m else q

@@ -1,0 +1,138 @@
+"""Distributions drawn by rejection, and vectors: JAX's numbers, moments, derivatives, shapes and errors."""
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import gradix
+import gradix.numpy as jnp
+from gradix import random
+
+# What JAX draws from key(7), rounded to 7 digits.
+KNOWN = [
+    ("gamma(key, 0.3, (3,))", [6e-07, 0.1585294, 7.05e-05]),
+    ("gamma(key, 4.0, (3,))", [4.2542052, 2.3923244, 2.5177052]),
+    ("loggamma(key, 0.01, (3,))", [-438.7729797, -28.8319626, -263.6972656]),
+    ("beta(key, 0.5, 2.0, (3,))", [0.0193925, 0.2121132, 0.0013492]),
+    ("chisquare(key, 3.0, (3,))", [3.0220666, 1.0437909, 1.1556823]),
+    ("dirichlet(key, jnp.array([0.5, 1.0, 2.0]))", [0.0002023, 0.1886637, 0.811134]),
+    ("f(key, 3.0, 4.0, (3,))", [0.5525163, 1.1639649, 1.7831295]),
+    ("t(key, 3.0, (3,))", [2.315182, 0.1499487, -0.5002365]),
+    ("poisson(key, 3.0, (3,))", [4.0, 1.0, 1.0]),
+    ("poisson(key, 50.0, (3,))", [54.0, 58.0, 48.0]),
+    ("binomial(key, 10, 0.3, (3,))", [5.0, 4.0, 3.0]),
+    ("binomial(key, 100, 0.6, (3,))", [57.0, 55.0, 62.0]),
+    ("multinomial(key, 20, jnp.array([0.2, 0.3, 0.5]))", [5.0, 6.0, 9.0]),
+    ("multivariate_normal(key, jnp.array([1.0, 2.0]), jnp.array([[2.0, 0.5], [0.5, 1.0]]))", [1.6381428, 3.9868217]),
+    ("orthogonal(key, 2)", [[0.6581126, 0.7529195], [-0.7529195, 0.6581126]]),
+    ("ball(key, 3)", [-0.3638842, 0.3945854, 0.1197582]),
+    ("generalized_normal(key, 1.5, (3,))", [-0.1131488, -0.7860649, 0.0586738]),
+]
+MOMENTS = [
+    (lambda k, n: random.gamma(k, 2.5, n), stats.gamma(2.5)),
+    (lambda k, n: random.gamma(k, 0.5, n), stats.gamma(0.5)),
+    (lambda k, n: random.beta(k, 2.0, 3.0, n), stats.beta(2, 3)),
+    (lambda k, n: random.chisquare(k, 4.0, n), stats.chi2(4)),
+    (lambda k, n: random.f(k, 5.0, 20.0, n), stats.f(5, 20)),
+    (lambda k, n: random.t(k, 8.0, n), stats.t(8)),
+    (lambda k, n: random.generalized_normal(k, 1.5, n), stats.gennorm(1.5)),
+]
+COUNTS = [
+    (lambda k, n: random.poisson(k, 3.0, n), stats.poisson(3)),
+    (lambda k, n: random.poisson(k, 40.0, n), stats.poisson(40)),
+    (lambda k, n: random.binomial(k, 12, 0.2, n), stats.binom(12, 0.2)),
+    (lambda k, n: random.binomial(k, 200, 0.7, n), stats.binom(200, 0.7)),
+]
+
+
+@pytest.mark.parametrize("text, want", KNOWN, ids=[k[0] for k in KNOWN])
+def test_same_numbers_as_jax(text, want):
+    key = random.key(7)
+    draw = eval(f"lambda key: random.{text}", {"random": random, "jnp": jnp})
+    for got in (draw(key), gradix.jit(draw)(key), gradix.vmap(draw)(key[None])[0]):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("draw, distribution", MOMENTS)
+def test_distribution(draw, distribution):
+    """Kolmogorov and Smirnov's test of 5,000 numbers."""
+    drawn = np.asarray(draw(random.key(1), (5000,)), np.float64)
+    assert stats.kstest(drawn, distribution.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("draw, distribution", COUNTS)
+def test_counts(draw, distribution):
+    drawn = np.asarray(draw(random.key(2), (5000,)), np.float64)
+    assert (drawn == np.floor(drawn)).all()
+    assert abs(drawn.mean() - distribution.mean()) < 5 * distribution.std() / 5000**0.5
+    assert abs(drawn.std() / distribution.std() - 1) < 0.06
+
+
+@pytest.mark.parametrize("a", [0.05, 0.7, 3.0, 60.0])
+def test_gamma_moves_with_its_shape_at_a_fixed_probability(a):
+    with gradix.enable_x64(True):
+        key = random.key(3)
+        x, slope = gradix.value_and_grad(lambda a: random.gamma(key, a))(a)
+        h = 1e-6 * a
+        p = special.gammainc(a, float(x))
+        want = (special.gammaincinv(a + h, p) - special.gammaincinv(a - h, p)) / (2 * h)
+        np.testing.assert_allclose(float(slope), want, rtol=1e-4)
+        logarithm, log_slope = gradix.value_and_grad(lambda a: random.loggamma(key, a))(a)
+        np.testing.assert_allclose([float(logarithm), float(log_slope)], [np.log(float(x)), want / float(x)], rtol=1e-4)
+
+
+def test_derivative_of_a_number_that_underflows():
+    key = random.key(7)
+    value, slope = gradix.value_and_grad(lambda a: random.loggamma(key, a))(0.001)
+    assert value < -150
+    np.testing.assert_allclose(float(slope), (special.psi(1.001) - float(value)) / 0.001, rtol=1e-4)
+
+
+def test_derivative_of_beta_by_its_quantile():
+    with gradix.enable_x64(True):
+        draw = lambda a, b: random.beta(random.key(0), a, b, (4000,)).mean()       # noqa: E731
+        by_a, by_b = gradix.grad(draw, (0, 1))(2.0, 3.0)
+    np.testing.assert_allclose([by_a, by_b], [3 / 25, -2 / 25], rtol=0.05)         # of a / (a + b)
+
+
+def test_dirichlet_sums_to_one():
+    drawn = random.dirichlet(random.key(0), jnp.full(5, 1e-3), (100,))
+    np.testing.assert_allclose(np.asarray(drawn.sum(-1)), 1, rtol=1e-5)
+
+
+def test_multinomial_shapes():
+    p = jnp.ones((3, 4)) / 4
+    counts = random.multinomial(random.key(0), jnp.array([0.0, 10.0, 20.0]), p, shape=(2, 3))
+    assert counts.shape == (2, 3, 4)
+    np.testing.assert_array_equal(np.asarray(counts.sum(-1)), [[0, 10, 20]] * 2)
+
+
+@pytest.mark.parametrize("method", ["cholesky", "eigh", "svd"])
+def test_covariance(method):
+    cov = np.array([[2, 0.5, 0], [0.5, 1, 0.3], [0, 0.3, 0.7]], "f4")
+    drawn = np.asarray(random.multivariate_normal(random.key(0), jnp.zeros(3), cov, (20000,), method=method))
+    np.testing.assert_allclose(np.cov(drawn.T), cov, atol=0.06)
+
+
+@pytest.mark.parametrize("n, m", [(3, 3), (5, 2), (2, 5), (0, 0), (1, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_orthogonal(n, m, dtype):
+    q = np.asarray(random.orthogonal(random.key(0), n, (2,), dtype, m))
+    assert q.shape == (2, n, m) and q.dtype == dtype
+    small = q @ q.conj().swapaxes(-1, -2) if n < m else q.conj().swapaxes(-1, -2) @ q
+    np.testing.assert_allclose(small, np.broadcast_to(np.eye(min(n, m)), small.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("call, match", [
+    (lambda k: random.gamma(k, jnp.ones(3), (2,)), "broadcasting"),
+    (lambda k: random.gamma(k, 1.0, dtype="int32"), "float"),
+    (lambda k: random.poisson(k, 1.0, dtype="float32"), "int"),
+    (lambda k: random.dirichlet(k, 1.0), "ndim >= 1"),
+    (lambda k: random.dirichlet(k, jnp.ones((2, 3)), (4,)), r"\(2, 3\)"),
+    (lambda k: random.multinomial(k, jnp.ones(3), jnp.ones(4), shape=(2,)), "n of shape"),
+    (lambda k: random.multivariate_normal(k, jnp.zeros(3), jnp.eye(2)), "n=3"),
+    (lambda k: random.multivariate_normal(k, jnp.zeros(2), jnp.eye(2), method="lu"), "cholesky"),
+    (lambda k: random.multivariate_normal(k, 0.0, jnp.eye(2)), "mean.ndim"),
+])
+def test_errors(call, match):
+    with pytest.raises(ValueError, match=match):
+        call(random.key(0))
