@@ -120,6 +120,13 @@ def take_along(x, places, axis: int):
                   mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
+def take_rows_along(x, places):
+    """`x[places[i, j], j]` of a matrix."""
+    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,),
+                                     operand_batching_dims=(1,), start_indices_batching_dims=(1,))
+    return gather(x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
 def _axis(name: str, axis, ndim: int) -> int:
     a = index(axis)
     if not -ndim <= a < ndim:

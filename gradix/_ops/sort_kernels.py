@@ -21,6 +21,8 @@ _LANES = 128                        # columns that one pass of the network takes
 # Nanoseconds of one step, measured: of one digit of one element, of one digit's 256 counters, of one comparison of one
 # column in 32 and in 64 bits, and of one comparison of XLA's own sort of integers and of tuples by a long comparator.
 _DIGIT, _COUNTERS, _COMPARISON, _WIDE_COMPARISON, _XLA, _XLA_TUPLES = 3.2, 900.0, 0.26, 0.5, 4.0, 9.0
+# Of selecting by rank: counting an element, gathering it for each rank, and a row's counters.
+_TALLY, _GATHER, _GROUPS = 1.6, 3.0, 8000.0
 
 
 class Work(NamedTuple):
@@ -36,6 +38,20 @@ def best_method(work: Work) -> str:
     """'digits', 'network' or 'xla': what the model of their times says is quickest."""
     if work.n < 2 or work.rows * work.n < 1 << 10:
         return "xla"                                              # does not pay for the longer compilation
+    times = _times(work)
+    return min(times, key=times.__getitem__)
+
+
+def selection_pays(work: Work, ranks: int) -> bool:
+    """Whether finding so many elements of each row by their ranks is quicker than sorting."""
+    if work.rows * work.n < 1 << 10:
+        return False
+    selecting = work.rows * (work.n * (_TALLY + ranks * _GATHER) + _GROUPS * (1 + ranks / 2))
+    return selecting < min(_times(work).values())
+
+
+def _times(work: Work) -> dict[str, float]:
+    """Nanoseconds by method."""
     levels = math.log2(work.n)
     elements = work.rows * work.n
     digits = -(-work.bits // _BITS)
@@ -45,7 +61,7 @@ def best_method(work: Work) -> str:
         columns = -(-work.rows // _LANES) * _LANES
         one = _WIDE_COMPARISON if work.bits + 32 * work.carries > 32 else _COMPARISON
         times["network"] = columns * work.n / 4 * levels * (levels + 1) * one + 2 * elements
-    return min(times, key=times.__getitem__)
+    return times
 
 
 # -- by digits ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def _by_kernel(em, xs, axis: int, num_keys: int):
     places = None
     for part in reversed(parts):
         places = _places(em, unsigned_bits(em, part, merge_zeros=True), axis, method, places)
-    return [_fetch(em, x, places, axis) for x in xs]
+    return [fetch(em, x, places, axis) for x in xs]
 
 
 def _real_parts(em, x) -> list:
@@ -97,7 +97,7 @@ def _signed_to_unsigned(em, x, dtype):
     return em.bitcast(turned, make_aval(x.aval.shape, dtype))
 
 
-def _from_bits(em, key, aval):
+def from_bits(em, key, aval):
     """The numbers that `unsigned_bits` made `key` of."""
     dtype = aval.dtype
     if dtype in dtypes.UNSIGNED:
@@ -119,7 +119,7 @@ def _flipped(em, bits):
 
 def _sort_single(em, x, axis, method):
     key = unsigned_bits(em, x, merge_zeros=False)
-    return _from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
+    return from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
 
 
 def _run(em, key, axis, method, bits):
@@ -150,7 +150,7 @@ def _from_matrix(em, matrix, shape, axis: int, to: int):
 def _places(em, key, axis, method, before=None):
     """The places that put the keys in order; `before` is an order to which ties, and the keys themselves, are brought."""
     places = em.iota(make_aval(key.aval.shape, _I32), axis) if before is None else before
-    key = key if before is None else _fetch(em, key, before, axis)
+    key = key if before is None else fetch(em, key, before, axis)
     if key.aval.dtype.itemsize <= 4:
         packed = _run(em, _packed(em, key, places), axis, method, _high(key))
         return em.convert(packed, _I32)
@@ -185,11 +185,12 @@ def _sort_with_value(em, xs, axis):
     packed = _run(em, _packed(em, key, low), axis, "digits", _high(key))
     first = em.op("shift_right_logical", packed.aval, packed, em.constant(32, packed.aval))
     low = em.convert(packed, _U32)
-    return [_from_bits(em, em.convert(first, key.aval.dtype), xs[0].aval),
+    return [from_bits(em, em.convert(first, key.aval.dtype), xs[0].aval),
             low if value.dtype == _U32 else em.bitcast(low, make_aval(value.shape, value.dtype))]
 
 
-def _fetch(em, x, places, axis):
+def fetch(em, x, places, axis):
+    """`x` at `places` along an axis, all other axes running together."""
     ndim = x.aval.ndim
     column = em.reshape(places, (*places.aval.shape, 1))
     others = [i for i in range(ndim) if i != axis]
@@ -231,7 +232,7 @@ def _top_k_sorted(em, outs, x, axis):
         f"start_indices = array<i64: {', '.join(['0'] * ndim)}>, "
         f"limit_indices = array<i64: {', '.join(map(str, shape))}>, "
         f"strides = array<i64: {', '.join(['1'] * ndim)}>"))
-    return _fetch(em, x, places, axis), places
+    return fetch(em, x, places, axis), places
 
 
 # -- comparators --------------------------------------------------------------------------------------------------

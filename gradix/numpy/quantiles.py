@@ -9,6 +9,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix.lax.order import ranked
 from gradix.numpy import reductions
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
@@ -179,7 +180,6 @@ def _between(x, q, method: str, skip_nan: bool):
     """Rows at fractional positions, in each column of a matrix: shape (fractions, columns)."""
     n, columns = x.aval.shape
     nan = lax.ne(x, x)
-    x = lax.sort(x, dimension=0)
     dtype = q.aval.dtype
     q = lax.reshape(q, (q.aval.size, 1))
     if skip_nan:
@@ -192,7 +192,10 @@ def _between(x, q, method: str, skip_nan: bool):
     share = lax.sub(place, low)
     low, high = (lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
                  for v in (low, high))
-    low_rows, high_rows = (_take_rows(x, lax.convert_element_type(v, _INT32)) for v in (low, high))
+    m = q.aval.shape[0]
+    ranks = lax.convert_element_type(lax.concatenate([low, high], 0), _INT32)
+    rows = ranked(x, broadcast_to(ranks, (2 * m, columns)))
+    low_rows, high_rows = lax.slice_in_dim(rows, 0, m), lax.slice_in_dim(rows, m, 2 * m)
     out = _mixed(low_rows, high_rows, convert(share, x.aval.dtype), method)
     gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix.lax.order import ranked
+from tests.specs.indexing import at
 from tests.specs.spec import BF16, BOOL, C64, F16, F32, I8, I32, U8, Operand, Sample, Spec, distinct
 
 NUMBERS = (F32, F16, BF16, I32, I8, U8, C64)
@@ -42,6 +44,11 @@ def _sorts():
         yield Sample((distinct(shape),), {"dimension": dimension})
 
 
+def _ranked():
+    for shape, ranks in (((7, 1), [[3], [0]]), ((4, 2), [[3, 1]]), ((1, 3), [[0, 0, 0]])):
+        yield Sample((distinct(shape), at(ranks)), {})
+
+
 def _top_k(x, k, axis=-1):
     order = np.argsort(-x, axis, kind="stable")
     taken = np.take(order, np.arange(k), axis)
@@ -65,6 +72,8 @@ SPECS = [
     running("cummax", np.maximum.accumulate, REAL, distinct), running("cummin", np.minimum.accumulate, REAL, distinct),
     running("cumlogsumexp", _cumlogsumexp, (F32,), rtol=1e-5),
     Spec("sort", lax.sort, tuple(_sorts()), lambda x, dimension: np.sort(x, dimension), (F32, BF16, I32, U8), second=False),
+    Spec("ranked", ranked, tuple(_ranked()), lambda x, ranks: np.take_along_axis(np.sort(x, 0), ranks, 0), (F32, BF16, I32), second=False,
+         errors=((lambda: ranked(np.ones(3, "f4"), np.zeros((1, 1), "i4")), TypeError, "matrices"),)),
     Spec("top_k", lax.top_k, (Sample((distinct((6,)),), {"k": 2}), Sample((distinct((2, 5)),), {"k": 3}),
                               Sample((distinct((4, 3)),), {"k": 2, "axis": 0}), Sample((distinct((3,)),), {"k": 0})), _top_k, (F32, I32),
          second=False, errors=((lambda: lax.top_k(np.ones(3, "f4"), 5), ValueError, "5"),)),
