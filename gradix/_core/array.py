@@ -8,6 +8,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
+from gradix._core.trace import state
 
 
 class ArrayImpl(Array):
@@ -122,7 +123,8 @@ def as_array(x) -> Array:
         if t is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):  # `ma` loads late
             raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use "
                              "x.filled(value), or pass x.data and x.mask.")
-        return wrap_host(canonical_host(x))
+        known = getattr(state.stage, "captured", None)
+        return wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return as_array(convert())
@@ -130,6 +132,27 @@ def as_array(x) -> Array:
         return as_array(_plain_number(x))
     raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
                     "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays.")
+
+
+_FEW = 64                       # bytes, which a program holds in its text
+_CHUNK = 1 << 20
+
+
+def _captured(x, known: dict) -> ArrayImpl:
+    """The copy of a NumPy array that the program being traced has already, made anew if `x` was written to since."""
+    found = known.get(id(x))
+    if found is None or not _is_copy(found[1]._host, x):
+        found = known[id(x)] = x, wrap_host(canonical_host(x))       # `x` is kept, so that its identity stays its own
+    return found[1]
+
+
+def _is_copy(copy, x) -> bool:
+    """Whether an array holds, bit for bit, what copying `x` would give; a part of it at a time."""
+    if copy is None or not x.ndim or copy.shape != x.shape or copy.dtype != dtypes.canonicalize_dtype(x.dtype):
+        return False
+    rows = max(1, _CHUNK * len(x) // x.nbytes)
+    return all(np.ascontiguousarray(x[i:i + rows], copy.dtype).tobytes() == copy[i:i + rows].tobytes()
+               for i in range(0, len(x), rows))
 
 
 def canonical_host(x) -> np.ndarray:

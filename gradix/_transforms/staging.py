@@ -30,6 +30,8 @@ class StagingTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Var, Array]] = {}
+        outer = getattr(state.stage, "captured", None)
+        self.captured: dict = {} if outer is None else outer       # NumPy arrays from outside, copied once
 
     def new_arg(self, aval) -> StagingTracer:
         var = Var(aval)

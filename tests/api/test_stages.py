@@ -164,3 +164,26 @@ def test_options_of_jit_that_the_reference_takes():
     two = jnp.ones(2)
     counts = [gradix.jit(lambda x, y: x, keep_unused=keep).lower(two, two).as_text().count("%arg") for keep in (False, True)]
     assert counts == [2, 3]
+
+
+def test_a_numpy_array_used_often_is_one_constant():
+    table = np.arange(1000.0, dtype="f4").reshape(10, 100)
+    table[0, 0] = np.nan
+
+    @gradix.jit
+    def f(x):
+        x = gradix.lax.fori_loop(0, 3, lambda i, c: c + table, x)
+        for _ in range(5):
+            x = jnp.where(x > 1e9, x, x + table) * gradix.jit(lambda v: v / jnp.maximum(table, 1))(x)
+        return x
+    assert len(f.trace(table).jaxpr.consts) == 1
+    assert len(gradix.make_jaxpr(lambda x: x + table[::2] + table[::2])(table[::2]).consts) == 2      # two objects
+
+    def g(x):
+        own = np.zeros(100, "f8")
+        first = x + own
+        own[-1] = 5
+        return first, x + own, x - own
+    assert len(gradix.jit(g).trace(0.0).jaxpr.consts) == 2
+    outs = gradix.jit(g)(0.0)
+    assert [float(o[-1]) for o in outs] == [0, 5, -5]
