@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.trace import bind
+from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
@@ -91,7 +92,7 @@ cbrt_p = Elementwise("cbrt", np.cbrt, hlo=lower_cbrt, dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
              hlo=lambda em, out, x, y: lower_power(em, out, x, em.convert(y, out.dtype)), singular=True)
-def exp(x, accuracy=None):
+def exp(x, *, accuracy=None):
     """`eˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -101,10 +102,12 @@ def exp(x, accuracy=None):
         >>> lax.exp(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("exp", accuracy)
     return bind(exp_p, operands("exp", x), {})
 
 
-def exp2(x, accuracy=None):
+def exp2(x, *, accuracy=None):
     """`2ˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -114,10 +117,12 @@ def exp2(x, accuracy=None):
         >>> lax.exp2(3.0)
         Array(8., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("exp2", accuracy)
     return bind(exp2_p, operands("exp2", x), {})
 
 
-def log(x, accuracy=None):
+def log(x, *, accuracy=None):
     """The natural logarithm.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -127,10 +132,12 @@ def log(x, accuracy=None):
         >>> lax.log(1.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("log", accuracy)
     return bind(log_p, operands("log", x), {})
 
 
-def expm1(x, accuracy=None):
+def expm1(x, *, accuracy=None):
     """`eˣ - 1`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -140,10 +147,12 @@ def expm1(x, accuracy=None):
         >>> lax.expm1(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("expm1", accuracy)
     return bind(expm1_p, operands("expm1", x), {})
 
 
-def log1p(x, accuracy=None):
+def log1p(x, *, accuracy=None):
     """`log(1 + x)`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -153,10 +162,12 @@ def log1p(x, accuracy=None):
         >>> lax.log1p(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("log1p", accuracy)
     return bind(log1p_p, operands("log1p", x), {})
 
 
-def logistic(x, accuracy=None):
+def logistic(x, *, accuracy=None):
     """`1 / (1 + e⁻ˣ)`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -166,10 +177,12 @@ def logistic(x, accuracy=None):
         >>> lax.logistic(0.0)
         Array(0.5, dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("logistic", accuracy)
     return bind(logistic_p, operands("logistic", x), {})
 
 
-def tanh(x, accuracy=None):
+def tanh(x, *, accuracy=None):
     """The hyperbolic tangent.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -179,10 +192,12 @@ def tanh(x, accuracy=None):
         >>> lax.tanh(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("tanh", accuracy)
     return bind(tanh_p, operands("tanh", x), {})
 
 
-def sqrt(x, accuracy=None):
+def sqrt(x, *, accuracy=None):
     """The square root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -192,10 +207,12 @@ def sqrt(x, accuracy=None):
         >>> lax.sqrt(4.0)
         Array(2., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("sqrt", accuracy)
     return bind(sqrt_p, operands("sqrt", x), {})
 
 
-def rsqrt(x, accuracy=None):
+def rsqrt(x, *, accuracy=None):
     """`1 / √x`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -205,10 +222,12 @@ def rsqrt(x, accuracy=None):
         >>> lax.rsqrt(4.0)
         Array(0.5, dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("rsqrt", accuracy)
     return bind(rsqrt_p, operands("rsqrt", x), {})
 
 
-def cbrt(x, accuracy=None):
+def cbrt(x, *, accuracy=None):
     """The real cube root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -218,6 +237,8 @@ def cbrt(x, accuracy=None):
         >>> lax.cbrt(8.0)
         Array(2., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("cbrt", accuracy)
     return bind(cbrt_p, operands("cbrt", x), {})
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
+from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
 from gradix._ops.families import Elementwise
 from gradix._ops.linear import neg
@@ -59,7 +60,7 @@ atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), 
                       hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 
 
-def sin(x, accuracy=None):
+def sin(x, *, accuracy=None):
     """The sine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -69,10 +70,12 @@ def sin(x, accuracy=None):
         >>> lax.sin(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("sin", accuracy)
     return bind(sin_p, operands("sin", x), {})
 
 
-def cos(x, accuracy=None):
+def cos(x, *, accuracy=None):
     """The cosine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -82,10 +85,12 @@ def cos(x, accuracy=None):
         >>> lax.cos(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("cos", accuracy)
     return bind(cos_p, operands("cos", x), {})
 
 
-def tan(x, accuracy=None):
+def tan(x, *, accuracy=None):
     """The tangent of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -95,6 +100,8 @@ def tan(x, accuracy=None):
         >>> lax.tan(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
+    if accuracy is not None:
+        check_accuracy("tan", accuracy)
     return bind(tan_p, operands("tan", x), {})
 
 
