@@ -102,8 +102,8 @@ from gradix._api.inspect import (
     named_scope as named_scope,
     typeof as typeof,
 )
+from gradix._api.hessians import hessian as hessian
 from gradix._api.jacobians import (
-    hessian as hessian,
     jacfwd as jacfwd,
     jacobian as jacobian,
     jacrev as jacrev,
@@ -112,6 +112,7 @@ from gradix._api.jit import (
     clear_caches as clear_caches,
     jit as jit,
 )
+from gradix._api.laplacian import laplacian as laplacian
 from gradix._api.pullbacks import fwd_and_bwd as fwd_and_bwd
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap

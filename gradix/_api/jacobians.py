@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: jacfwd, jacrev, jacobian, hessian on pytrees."""
+"""Jacobians: jacfwd, jacrev and jacobian on pytrees."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -119,20 +119,6 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
 
 
 jacobian = jacrev
-
-
-def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-            chunk_size: int | None = None) -> Callable:
-    """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
-
-    Example:
-        >>> import gradix, gradix.numpy as jnp
-        >>> gradix.hessian(lambda x: x[0] * x[1])(jnp.array([1.0, 2.0]))
-        Array([[0., 1.],
-               [1., 0.]], dtype=float32)
-    """
-    inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
-    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size)
 
 
 # -- the standard basis ------------------------------------------------------------------------------------------------

@@ -1,0 +1,88 @@
+"""check_grads passes what is right, and names what is wrong."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix.test_util import check_grads, check_jvp, check_vjp
+
+
+@pytest.mark.parametrize("modes", [("fwd",), ("rev",), ("fwd", "rev"), "rev"])
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (lambda x: jnp.sin(x) * x, (0.5,)),
+        (lambda x, y: {"p": x @ y, "q": (jnp.exp(x).sum(), 3)}, (jnp.ones((2, 3)), jnp.arange(3.0))),
+        (lambda p, n: p["a"] ** n, ({"a": jnp.array([0.5, 1.5])}, 3)),
+        (lambda z: jnp.abs(z * z).sum(), (jnp.array([1.0 + 2j, 0.5 - 1j]),)),
+        (lambda x: gradix.lax.scan(lambda c, _: (jnp.sin(c), c), x, None, length=3), (0.4,)),
+    ],
+)
+def test_right_derivatives_pass(f, args, modes):
+    check_grads(f, args, order=2, modes=modes)
+    with gradix.enable_x64(True):
+        check_grads(f, args, order=3, modes=modes, rtol=1e-4, atol=1e-4)
+
+
+def wrong(forward, factor=1.1):
+    if forward:
+        f = gradix.custom_jvp(jnp.sin)
+        f.defjvp(lambda p, t: (jnp.sin(p[0]), factor * jnp.cos(p[0]) * t[0]))
+    else:
+        f = gradix.custom_vjp(jnp.sin)
+        f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (factor * jnp.cos(x) * ct,))
+    return f
+
+
+def test_wrong_derivatives_are_named():
+    x = jnp.array([0.3, 0.6])
+    with pytest.raises(AssertionError, match="forward mode: tangent"):
+        check_grads(wrong(True), (x,), 1, modes=("fwd",))
+    with pytest.raises(AssertionError, match="reverse mode: cotangent"):
+        check_grads(wrong(False), (x,), 1, modes=("rev",))
+    with pytest.raises(AssertionError, match=r"forward mode: tangent \['b'\]"):
+        check_grads(lambda x: {"a": x, "b": wrong(True)(x)}, (x,), 1)
+    check_grads(wrong(True, 1.0001), (x,), 1)
+
+
+def test_a_wrong_second_derivative_is_found_at_order_two():
+    f = gradix.custom_jvp(lambda x: x**3)
+    cut = gradix.lax.stop_gradient
+    f.defjvp(lambda p, t: (f(p[0]), 3 * cut(p[0]) ** 2 * t[0]))
+    check_grads(f, (0.7,), 1)
+    with pytest.raises(AssertionError, match="forward mode of forward mode: tangent"):
+        check_grads(f, (0.7,), 2, modes=("fwd",))
+
+
+def test_a_jump_has_no_slope():
+    with pytest.raises(AssertionError):
+        check_grads(lambda x: jnp.floor(x), (1.0,), 1)
+
+
+def test_given_derivatives():
+    check_jvp(jnp.sin, partial(gradix.jvp, jnp.sin), (0.5,))
+    check_vjp(jnp.sin, partial(gradix.vjp, jnp.sin), (0.5,))
+    with pytest.raises(AssertionError, match="mine: tangent"):
+        check_jvp(jnp.sin, lambda p, t: (jnp.sin(*p), t[0]), (0.5,), err_msg="mine")
+    with pytest.raises(AssertionError, match="value"):
+        check_vjp(jnp.sin, partial(gradix.vjp, jnp.cos), (0.5,))
+
+
+def test_tolerances_and_steps():
+    f, x = wrong(True, 1.01), np.float32(0.3)
+    check_grads(f, (x,), 1, modes=("fwd",), rtol=0.05, atol=0)
+    with pytest.raises(AssertionError):
+        check_grads(f, (x,), 1, modes=("fwd",), rtol=1e-3, atol=0)
+    with pytest.raises(AssertionError):
+        check_grads(jnp.sin, (x,), 1, eps=2.0)
+    check_grads(lambda x: x.astype("float32") ** 2, (jnp.ones(2, "bfloat16"),), 1)
+
+
+def test_unknown_mode():
+    with pytest.raises(ValueError, match="'forward'"):
+        check_grads(jnp.sin, (1.0,), 1, modes=("forward",))
+    with pytest.raises(TypeError, match="is no array"):
+        check_grads(jnp.sin, ("a",), 1)
