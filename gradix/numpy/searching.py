@@ -20,6 +20,7 @@ from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 
 _INT = np.dtype("int32")
+_FEW = 1 << 10              # values up to which bisection is one fused expression
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
@@ -177,14 +178,22 @@ def _count_all(x, v, goes_before):
 def _count_by_halving(x, v, goes_before):
     """Bisection; each step doubles the resolution, so the loop is as long as the size has bits."""
     n = x.aval.shape[0]
-    at = lax.full(v.aval.shape, number(0, _INT))
-    for bit in reversed(range(n.bit_length())):
-        further = lax.add(at, number(1 << bit, _INT))
+
+    def refined(at, bit):
+        further = lax.add(at, bit)
         last = lax.sub(further, number(1, _INT))
         inside = lax.lt(last, number(n, _INT))
         pivot = take_index(x, lax.min(last, number(n - 1, _INT)), wrap_negative_indices=False)
-        at = where(lax.bitwise_and(inside, goes_before(pivot, v)), further, at)
-    return at
+        return where(lax.bitwise_and(inside, goes_before(pivot, v)), further, at)
+
+    at, steps = lax.full(v.aval.shape, number(0, _INT)), n.bit_length()
+    if v.aval.size <= _FEW:
+        for bit in reversed(range(steps)):
+            at = refined(at, number(1 << bit, _INT))
+        return at
+    # Fetches from memory overlap only where a step is done for all values before the next.
+    first = number(1 << (steps - 1), _INT)
+    return lax.fori_loop(0, steps, lambda i, at: refined(at, lax.shift_right_logical(first, i)), at)
 
 
 def _count_by_sorting(x, v, side: str):
