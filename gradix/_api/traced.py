@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api import donation
+from gradix._api.tiers import first_calls_on_host, run_on_host
 from gradix._base import config as _config, source
 from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.jaxpr import ClosedJaxpr
@@ -22,13 +23,15 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log", "strict", "warm")
+                 "avals", "call", "log", "strict", "warm",
+                 "on_host")
 
     def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
         self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
         self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
         self.program: Program | None = None
         self.warm = 0                                           # calls, until there is code for them
+        self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
         self.strict = False                                     # whether a donation that cannot be used is an error
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
@@ -57,7 +60,11 @@ class Traced:
         """Call the compiled program on concrete arrays."""
         if self.donated:
             return self.run_donating(self.program or self.compiled(), leaves)
-        return (self.program or self.compiled())(self.consts + leaves if self.consts else leaves)
+        args = self.consts + leaves if self.consts else leaves
+        if self.on_host and self.program is None:
+            self.on_host -= 1
+            return run_on_host(self.jaxpr, args)
+        return (self.program or self.compiled())(args)
 
     def run_as(self, program: Program, leaves):
         """Call another compilation of the program on concrete arrays."""

@@ -1,0 +1,53 @@
+"""The host tier: the first calls of a tiny jitted function run operation by operation, if asked for."""
+from __future__ import annotations
+
+from gradix._base import config
+from gradix._control.call import jit_p
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from gradix._runtime.dispatch import evaluate
+
+config.define("gradix_tier", "xla", ("xla", "auto"), traced=True)
+_options = config.state
+
+HOST_CALLS = 2            # of a signature, before it is compiled: counted, so that runs of a program repeat exactly
+_EQUATIONS = 256
+_ELEMENTS = 1 << 12       # of an equation's operands and results
+
+
+def first_calls_on_host(closed: ClosedJaxpr) -> int:
+    """How many calls of a program run on the host: none unless `gradix_tier` is "auto" and the program is tiny."""
+    if _options.gradix_tier != "auto" or closed.effects or _size(closed.jaxpr) > _EQUATIONS:
+        return 0
+    return HOST_CALLS
+
+
+def _size(jaxpr: Jaxpr) -> int:
+    """The number of equations; more than any limit where one is large, or has no host rule."""
+    size = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is jit_p:
+            size += _size(eqn.params["jaxpr"].jaxpr)
+        elif eqn.primitive.host is None or sum([v.aval.size for v in (*eqn.invars, *eqn.outvars)]) > _ELEMENTS:
+            return _EQUATIONS + 1
+        size += 1
+    return size
+
+
+def run_on_host(closed: ClosedJaxpr, args: list) -> list:
+    """The results of a program on concrete arrays, an operation at a time."""
+    jaxpr = closed.jaxpr
+    env = dict(zip(jaxpr.constvars, closed.consts))
+    env.update(zip(jaxpr.invars, args))
+    for eqn in jaxpr.eqns:
+        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        if eqn.primitive is jit_p:
+            env.update(zip(eqn.outvars, run_on_host(eqn.params["jaxpr"], ins)))
+            continue
+        out = evaluate(eqn.primitive, ins, eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out))
+        else:
+            env[eqn.outvars[0]] = out
+    outs = [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return [ArrayImpl(x.host, v.aval) for x, v in zip(outs, jaxpr.outvars)]         # of their own, to be deleted or donated
