@@ -246,3 +246,75 @@ he_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal",
                    "Normal numbers of variance 2 / inputs, cut off at two deviations.")
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+# -- orthogonal ----------------------------------------------------------------------------------------------------
+
+def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
+    """An initializer with uniform random orthogonal matrices (Saxe, McClelland and Ganguli 2014).
+
+    Where the matrix is not square its rows or columns are orthonormal, whichever are fewer.
+
+    Args:
+        scale: what the matrix is multiplied by.
+        column_axis: the axis of the outputs; all others together are the inputs.
+        dtype: of the parameter; the default float by default.
+
+    Returns:
+        A function `(key, shape, dtype)`, which raises a ValueError for shapes of fewer than two axes.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> w = initializers.orthogonal()(random.key(0), (2, 3))
+        >>> bool(jnp.allclose(w @ w.T, jnp.eye(2), atol=1e-6))
+        True
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype = _dtype(dtype, default)
+        if len(shape) < 2:
+            raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}.")
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns if columns else 0
+        matrix = random.orthogonal(key, rows, dtype=dtype, m=columns)
+        others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
+        return _number(scale, dtype) * jnp.moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
+    return init
+
+
+def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
+    """An initializer of convolutions: an orthogonal matrix at the centre, zeros elsewhere (Xiao et al. 2018).
+
+    Args:
+        scale: what the matrix is multiplied by.
+        column_axis: the axis of the outputs.
+        dtype: of the parameter; the default float by default.
+
+    Returns:
+        A function `(key, shape, dtype)` of shapes (..., inputs, outputs) with one to three axes of space; it raises a
+        ValueError for others, and for more inputs than outputs.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> w = initializers.delta_orthogonal()(random.key(0), (3, 2, 4))
+        >>> bool(jnp.allclose(w[1] @ w[1].T, jnp.eye(2), atol=1e-6)), bool(w[0].any())
+        (True, False)
+    """
+    default = dtype
+
+    def init(key, shape, dtype=None, out_sharding=None):
+        dtype = _dtype(dtype, default)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes of space, "
+                             "inputs, outputs.")
+        *space, inputs, outputs = shape
+        if inputs > outputs:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`: delta_orthogonal cannot map "
+                             f"{inputs} inputs to {outputs} outputs without loss, as shape={tuple(shape)} asks.")
+        matrix = orthogonal(scale, column_axis, dtype)(key, (inputs, outputs))
+        centre = tuple([(n - 1) // 2 for n in space])
+        return jnp.zeros(shape, dtype).at[centre].set(matrix)
+    return init

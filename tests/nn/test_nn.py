@@ -115,3 +115,29 @@ def test_initializers(name, variance):
     np.testing.assert_allclose(drawn.var(), variance, rtol=0.03)
     with pytest.raises(ValueError, match="1-dimensional"):
         getattr(initializers, name)()(random.key(0), (3,))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (2, 3, 4), (4, 3, 2)])
+@pytest.mark.parametrize("column_axis", [-1, 0])
+def test_orthogonal_initializer(shape, column_axis):
+    drawn = np.asarray(initializers.orthogonal(2.0, column_axis)(random.key(0), shape))
+    assert drawn.shape == shape
+    w = np.moveaxis(drawn, column_axis, -1).reshape(-1, shape[column_axis]) / 2
+    small = w @ w.T if w.shape[0] < w.shape[1] else w.T @ w
+    np.testing.assert_allclose(small, np.eye(min(w.shape)), atol=1e-5)
+
+
+@pytest.mark.parametrize("space", [(3,), (3, 4), (2, 3, 1)])
+def test_delta_orthogonal_keeps_lengths(space):
+    drawn = np.asarray(initializers.delta_orthogonal()(random.key(0), (*space, 2, 4)))
+    centre = drawn[tuple((n - 1) // 2 for n in space)]
+    np.testing.assert_allclose(centre @ centre.T, np.eye(2), atol=1e-6)
+    assert np.count_nonzero(drawn) == np.count_nonzero(centre)
+
+
+@pytest.mark.parametrize("make, shape, match", [
+    (initializers.orthogonal, (3,), "at least a 2D"), (initializers.delta_orthogonal, (3, 3), "3D, 4D or 5D"),
+    (initializers.delta_orthogonal, (3, 4, 2), "fan_in")])
+def test_orthogonal_initializers_refuse(make, shape, match):
+    with pytest.raises(ValueError, match=match):
+        make()(random.key(0), shape)
