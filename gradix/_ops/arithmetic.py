@@ -231,7 +231,7 @@ def mul(x, y, *, out_dtype=None):
     if out_dtype is None:
         return bind(mul_p, operands("mul", x, y), {})
     dtype = canonicalize_dtype(out_dtype)
-    return bind(mul_p, tuple([convert(v, dtype) for v in operands("mul", x, y)]), {})
+    return bind(mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {})
 
 
 def div(x, y):

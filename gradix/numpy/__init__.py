@@ -71,6 +71,7 @@ from gradix.numpy.parts import (
     angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
     real, rint, round, signbit, spacing, trunc,
 )
+from gradix.numpy.fitting import polyfit, roots
 from gradix.numpy.polynomials import (
     poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval,
 )

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix import lax
 from gradix.numpy.calculus import convolve
+from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import (
@@ -193,10 +194,10 @@ def poly(seq_of_zeros):
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 
     Args:
-        seq_of_zeros: a row of zeros.
+        seq_of_zeros: a row of zeros, or a square matrix, whose eigenvalues they are.
 
     Raises:
-        ValueError: it is neither a row nor empty.
+        ValueError: it is neither a row nor a square matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -205,9 +206,10 @@ def poly(seq_of_zeros):
     """
     zeros, = promote_dtypes_inexact("poly", seq_of_zeros)
     zeros = atleast_1d(zeros)
+    if zeros.aval.ndim == 2 and zeros.aval.size and zeros.aval.shape[0] == zeros.aval.shape[1]:
+        zeros = eigvals(zeros)
     if zeros.aval.ndim != 1:
-        raise ValueError(f"poly takes a row of zeros, got shape {zeros.aval.shape}; the characteristic polynomial of "
-                         "a matrix needs eigenvalues, which are not available yet.")
+        raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {zeros.aval.shape}.")
     one = lax.full((1,), number(1, zeros.aval.dtype))
     out = one
     for i in range(zeros.aval.shape[0]):

@@ -1,0 +1,141 @@
+"""Polynomials from what they should be like: through points, and zero at given places."""
+from __future__ import annotations
+
+from operator import index as as_int
+
+import ml_dtypes
+import numpy as np
+
+from gradix import lax
+from gradix._core import dtypes
+from gradix.numpy import reductions
+from gradix.numpy.creation import zeros
+from gradix.numpy.decompositions import eigvals
+from gradix.numpy.joining import concatenate
+from gradix.numpy.matrices import eye, vander
+from gradix.numpy.products import outer
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.rearrangement import concrete, roll
+from gradix.numpy.selection import where
+from gradix.numpy.shapes import atleast_1d
+from gradix.numpy.solving import inv, lstsq
+from gradix.numpy.sorting import argsort
+
+
+def roots(p, *, strip_zeros: bool = True):
+    """The zeros of a polynomial, complex, in no particular order.
+
+    Args:
+        p: coefficients, the highest power first.
+        strip_zeros: leave out leading zeros, so that there are as many results as the polynomial has roots, which needs
+            known coefficients. Otherwise there is one fewer than coefficients, with NaN for those that do not exist.
+
+    Raises:
+        ValueError: `p` has more than one axis.
+        ConcretizationTypeError: `strip_zeros` for traced coefficients.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.roots(jnp.array([0, 1, 2]))
+        Array([-2.+0.j], dtype=complex64)
+        >>> jnp.roots(jnp.array([0, 1, 2]), strip_zeros=False)
+        Array([-2. +0.j, nan+nanj], dtype=complex64)
+    """
+    p = atleast_1d(inexact_operand("roots", p))
+    if p.aval.ndim != 1:
+        raise ValueError(f"Input must be a rank-1 array, got shape {p.aval.shape}.")
+    n = p.aval.shape[0]
+    if strip_zeros:
+        values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN for "
+                                 "those that leading zeros take away.")
+        leading = n if not values.any() else int(np.argmax(values != 0))
+        return _roots(p[leading:])
+    if n < 2:
+        return _roots(p)
+    leading = reductions.sum(lax.cumsum(convert(p != 0, np.dtype("int32")), 0) == 0)
+    found = _roots(roll(p, -leading, 0))            # zeros moved to the end add roots that are exactly 0
+    found = found[argsort(found == 0, stable=True)]
+    return where(lax.iota("int32", n - 1) < n - 1 - leading, found, number(complex(np.nan, np.nan), found.aval.dtype))
+
+
+def _roots(p):
+    """The eigenvalues of the companion matrix."""
+    n = p.aval.shape[0] - 1
+    if n < 1:
+        return zeros(0, dtypes.to_complex_dtype(p.aval.dtype))
+    below = eye(n - 1, n, dtype=p.aval.dtype)
+    return eigvals(concatenate([lax.neg(p[None, 1:] / p[0]), below], 0))
+
+
+def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False):
+    """The polynomial nearest to points, in the sum of the squared distances.
+
+    Args:
+        x: where, a vector.
+        y: the values, a vector, or a matrix with a set of values in each column.
+        deg: the degree.
+        rcond: directions in which the points say less than this part of the most are left out; by default the rounding of
+            the dtype times the number of points.
+        full: give as well the squared distances, the rank, the singular values of the powers of `x`, and `rcond`.
+        w: weights of the distances, a vector.
+        cov: give as well the covariance of the coefficients, scaled by the distances; "unscaled" for weights that are
+            inverse standard deviations.
+
+    Returns:
+        The coefficients, the highest power first; with `full` or `cov` a tuple.
+
+    Raises:
+        ValueError: `deg` is negative, or there are too few points to scale the covariance.
+        TypeError: shapes do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+        Array([2., 1.], dtype=float32)
+    """
+    deg = as_int(deg)
+    x, y, w = _points(x, y, deg, w)
+    count, order = x.aval.shape[0], deg + 1
+    real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in dtypes.COMPLEX else x.aval.dtype
+    if rcond is None:
+        rcond = count * float(ml_dtypes.finfo(real).eps)
+    powers = vander(x, order)
+    if w is not None:
+        powers, y = powers * w[:, None], y * (w[:, None] if y.aval.ndim == 2 else w)
+    scale = lax.sqrt(reductions.sum(lax.real(powers * lax.conj(powers)) if x.aval.dtype in dtypes.COMPLEX
+                                    else powers * powers, axis=0))
+    powers = powers / scale
+    solved, resid, rank, s = lstsq(powers, y, rcond)
+    out = (solved.T / scale).T
+    if full:
+        return out, resid, rank, s, as_operand("polyfit", rcond)
+    if not cov:
+        return out
+    base = inv(powers.T @ powers) / outer(scale, scale)
+    if cov == "unscaled":
+        return out, base if y.aval.ndim == 1 else base[:, :, None]
+    if count <= order:
+        raise ValueError("the number of data points must exceed order to scale the covariance matrix: got "
+                         f"{count} points for degree {deg}. cov='unscaled' does not scale it.")
+    factor = resid / (count - order)
+    return out, base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
+
+
+def _points(x, y, deg: int, w):
+    given = [as_operand("polyfit", v) for v in ((x, y) if w is None else (x, y, w))]
+    x, y, *rest = promote_dtypes_inexact("polyfit", *given)
+    if deg < 0:
+        raise ValueError(f"expected deg >= 0, got {deg}.")
+    if x.aval.ndim != 1:
+        raise TypeError(f"expected 1D vector for x, got shape {x.aval.shape}.")
+    if not x.aval.size:
+        raise TypeError("expected non-empty vector for x.")
+    if y.aval.ndim not in (1, 2):
+        raise TypeError(f"expected 1D or 2D array for y, got shape {y.aval.shape}.")
+    if x.aval.shape[0] != y.aval.shape[0]:
+        raise TypeError(f"expected x and y to have same length, got shapes {x.aval.shape} and {y.aval.shape}.")
+    if rest and rest[0].aval.ndim != 1:
+        raise TypeError(f"expected a 1-d array for weights, got shape {rest[0].aval.shape}.")
+    if rest and rest[0].aval.shape != x.aval.shape:
+        raise TypeError(f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and {y.aval.shape}.")
+    return x, y, rest[0] if rest else None
