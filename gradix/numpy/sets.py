@@ -93,7 +93,7 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
         weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
         out = [wrap_host(out[0], weak), *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]]]
     else:
-        out = _unique_of_size(rows, equal_nan, size, fill_value)
+        out = _unique_of_size(rows, equal_nan, size, fill_value, return_index or return_inverse)
     if axis is None:
         out[2] = lax.reshape(out[2], shape)
     else:
@@ -108,7 +108,8 @@ def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
     return [out[0], out[1], np.reshape(out[2], rows.shape[:1]), out[3]]
 
 
-def _unique_of_size(rows, equal_nan: bool, size: int, fill_value) -> list:
+def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) -> list:
+    """Values, first places, inverse and counts; places and inverse only if asked for, as sorting them along costs more."""
     n, dtype = rows.aval.shape[0], _index_dtype()
     if not n:
         if size and fill_value is None:
@@ -117,11 +118,11 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value) -> list:
         none = lax.full((size,), number(0, dtype))
         values = lax.full((size, *rows.aval.shape[1:]), convert(as_operand("unique", fill_value or 0), rows.aval.dtype))
         return [values, none, lax.full((0,), number(0, dtype)), none]
-    order = _order_of(rows)
-    sorted_rows = take_index(rows, order)
+    order = _order_of(rows) if places or rows.aval.ndim > 1 else None
+    sorted_rows = sort(rows) if order is None else take_index(rows, order)
     first = lax.concatenate([lax.full((1,), True), _differs(sorted_rows, equal_nan)], 0)
-    slot = lax.sub(cumsum(convert(first, dtype)), number(1, dtype))
-    starts, = nonzero(first, size=size, fill_value=n)
+    after, = nonzero(first, size=size + 1, fill_value=n)        # the last value kept ends where the next begins
+    starts = lax.slice_in_dim(after, 0, size)
     there = lax.lt(starts, number(n, dtype))
     at = where(there, starts, number(0, dtype))
     values = take_index(sorted_rows, at)
@@ -129,10 +130,11 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value) -> list:
         fill = convert(as_operand("unique", fill_value), rows.aval.dtype)
         keep = lax.broadcast_in_dim(there, values.aval.shape, (0,))
         values = where(keep, values, fill)
+    counts = where(there, lax.sub(lax.slice_in_dim(after, 1, None), starts), number(0, dtype))
+    if order is None or not places:
+        return [values, starts, lax.full((n,), number(0, dtype)), counts]
+    slot = lax.sub(cumsum(convert(first, dtype)), number(1, dtype))
     inverse = lax.full((n,), number(0, dtype)).at[order].set(slot, unique_indices=True)
-    after, = nonzero(first, size=size + 1, fill_value=n)        # the last value kept ends where the next begins
-    ends = lax.slice_in_dim(after, 1, None)
-    counts = where(there, lax.sub(ends, starts), number(0, dtype))
     return [values, take_index(order, at), inverse, counts]
 
 
