@@ -15,12 +15,16 @@ from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._ops.basis import full_like_one, instantiate, move_axis, to_axis, transpose, zeros
 from gradix._ops.gather import index_take
+from gradix._ops.scatter import ScatterDimensionNumbers, scatter
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData
 from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 from gradix._transforms.staging import eval_closed, stage
+
+_FULL = 8                  # elements per element of the pattern from which on writing the latter one by one is quicker
+_ELEMENTS = ScatterDimensionNumbers((), (0, 1), (0, 1))
 
 
 def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
@@ -123,5 +127,14 @@ def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[li
 
 
 def _block(rows, colour, pattern, shape):
+    """Element (i, j) is rows[colour[j], i] where the pattern has it, else zero."""
+    i, j = np.nonzero(pattern)
+    if _FULL * i.size < pattern.size:
+        n, dtype = pattern.shape[0], rows.aval.dtype
+        values = index_take(reshape(rows, (rows.aval.size,)), (as_array(colour[j] * n + i),), (0,))
+        places = as_array(np.stack([i, j], 1).astype(np.int32))
+        matrix = scatter(zeros(make_aval(pattern.shape, dtype)), places, values, _ELEMENTS, indices_are_sorted=True,
+                         unique_indices=True, mode="clip")
+        return reshape(matrix, shape)
     wide = transpose(index_take(rows, (as_array(np.maximum(colour, 0)),), (0,)), (1, 0))
     return reshape(choose(as_array(pattern), zeros(wide.aval), wide), shape)
