@@ -26,6 +26,7 @@ from gradix._ops.collectives import (
 )
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
+from gradix._ops.dimensions import canonical_axis
 from gradix._ops.dynamic_slicing import dynamic_index_in_dim
 from gradix._ops.iota import zeros_like_array
 from gradix._ops.operands import scalar_like
@@ -180,7 +181,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
 
     def gather_all(a):
         """One name after the other, the last first, so that they are in the order of their joint index."""
-        place = axis % (a.aval.ndim + (not tiled)) if a.aval.ndim + (not tiled) else 0
+        place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         for name in reversed(names):
             a = bind(all_gather_p, (a,), {"axes": (name,), "all_gather_dimension": place, "axis_size": size_of(name),
                                           "tiled": False, "axis_index_groups": None})
@@ -190,7 +191,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
     def gather(a):
         if len(names) > 1:
             return gather_all(a)
-        place = axis % (a.aval.ndim + (not tiled)) if a.aval.ndim + (not tiled) else 0
+        place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         return bind(all_gather_p, (a,), {"axes": names, "all_gather_dimension": place, "axis_size": n, "tiled": tiled,
                                          "axis_index_groups": groups})
 
@@ -222,7 +223,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     def scatter(a):
         if not a.aval.ndim:
             raise ValueError("psum_scatter needs an operand with an axis to scatter, got a scalar.")
-        place = scatter_dimension % a.aval.ndim
+        place = canonical_axis(scatter_dimension, a.aval.ndim, "psum_scatter scatter_dimension")
         if len(names) > 1:
             reduce_scatter_p.abstract(a.aval, **params, scatter_dimension=place)
             return scatter_all(a, place)
@@ -259,7 +260,8 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
     def exchange(a):
         if not a.aval.ndim:
             raise ValueError("all_to_all needs an operand with an axis to deal out, got a scalar.")
-        split, concat = split_axis % a.aval.ndim, concat_axis % a.aval.ndim
+        split = canonical_axis(split_axis, a.aval.ndim, "all_to_all split_axis")
+        concat = canonical_axis(concat_axis, a.aval.ndim, "all_to_all concat_axis")
         if not tiled:
             return deal(a, split, concat)
         shape = a.aval.shape

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import argument_names
+from gradix._api.arguments import argument_names, leaf_names
 from gradix._api.autodiff import arrays
 from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
-from gradix._api.tracing import Flattened, check_carry, opened_with_refs, promoted
+from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
 from gradix._api.vmap import vmap
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
@@ -66,7 +66,7 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     if any(isinstance(x, Ref) for x in rows):
         return scan_rows_of_refs(scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll)
     rows = arrays("scan", rows, xs_tree, "xs")
-    steps = _length(rows, length)
+    steps = _length(rows, length, xs_tree)
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
         return _scan_in_python(f, init, rows, xs_tree, steps, reverse)
@@ -81,13 +81,23 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
         if changed is None:
             break
         init_leaves = changed
-    check_carry("scan", argument_names(f, 1)[0], init_tree, avals, carry_tree, outs)
+    _check_carry("scan", f, init_tree, avals, carry_tree, outs)
     refs = written(traced[2])
     body, consts = opened_with_refs(traced, refs)
     results = bind_scan(body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse), unroll)
     results = give_back(refs, results)
     n = len(init_leaves)
     return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])
+
+
+def _check_carry(what: str, body, in_tree, avals, out_tree, outs) -> None:
+    """`check_carry`; of the body of a fori_loop, only the user's part of the carry, which is its last child."""
+    inner = getattr(body, "body_fun", None)
+    if inner is None:
+        return check_carry(what, argument_names(body, 1)[0], in_tree, avals, out_tree, outs)
+    own, returned = in_tree.children()[-1], out_tree.children()[-1]
+    check_carry("fori_loop", argument_names(inner, 2)[1], own, avals[len(avals) - own.num_leaves:], returned,
+                outs[len(outs) - returned.num_leaves:])
 
 
 def _pair(out):
@@ -99,10 +109,11 @@ def _pair(out):
     return tuple(out)
 
 
-def _length(rows, length) -> int:
-    scalars = [x for x in rows if not x.aval.ndim]
-    if scalars:
-        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join([str(x) for x in scalars])}.")
+def _length(rows, length, tree) -> int:
+    if any(not x.aval.ndim for x in rows):
+        scalars = [f"{x} (at {name})" for name, x in zip(_names(tree), rows) if not x.aval.ndim]
+        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step shares, "
+                         "let the function close over.")
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
         if is_unknown(length):
@@ -112,13 +123,24 @@ def _length(rows, length) -> int:
         given = int(length)
         if any(n != given for n in sizes):
             raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                             f"{list(sizes)}.")
+                             f"{list(sizes)}:\n{_table(rows, tree)}\nLeave length out where there are xs.")
         return max(given, 0)
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.")
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.\n"
+                         f"{_table(rows, tree)}\nAll need one size, the number of steps.")
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return next(iter(sizes))
+
+
+def _names(tree) -> list[str]:
+    return leaf_names("xs", tree.unflatten(range(tree.num_leaves)))
+
+
+def _table(rows, tree) -> str:
+    names = _names(tree)
+    width = max([len(n) for n in names])
+    return "\n".join([f"  {n:<{width}}  {x.aval}: leading size {x.aval.shape[0]}" for n, x in zip(names, rows)])
 
 
 def _unroll(unroll, steps: int) -> int:
@@ -179,7 +201,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
         if changed is None:
             break
         init = changed
-    check_carry("while_loop", argument_names(body_fun, 1)[0], tree, avals, turn.out_tree, outs)
+    _check_carry("while_loop", body_fun, tree, avals, turn.out_tree, outs)
     refs = written(traced[2])
     condition, cond_consts = opened_with_refs(asked, refs, give_back=False)
     body, body_consts = opened_with_refs(traced, refs)
@@ -229,16 +251,18 @@ def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool 
 
     def turn(loop_carry):
         i, last, val = loop_carry
-        return add(i, scalar_like(i, 1)), last, body_fun(i, val)
+        return add(i, scalar_like(i, 1)), last, called("fori_loop", body_fun, i, val)
 
+    turn.body_fun = body_fun            # type: ignore[attr-defined]
     return while_loop(lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val))[2]
 
 
 def _counted(start, steps: int, body_fun, init_val, unroll):
     def turn(loop_carry, _):
         i, val = loop_carry
-        return (add(i, scalar_like(i, 1)), body_fun(i, val)), None
+        return (add(i, scalar_like(i, 1)), called("fori_loop", body_fun, i, val)), None
 
+    turn.body_fun = body_fun            # type: ignore[attr-defined]
     return scan(turn, (start, init_val), length=steps, unroll=1 if unroll is None else unroll)[0][1]
 
 
@@ -275,7 +299,7 @@ def map(f: Callable, xs, *, batch_size: int | None = None):
         raise TypeError(f"lax.map: batch_size must be positive, got {batch_size}.")
     leaves, tree = flatten(xs)
     leaves = arrays("map", leaves, tree, "xs")
-    n = _length(leaves, None)
+    n = _length(leaves, None, tree)
     turns, left = divmod(n, size)
     mapped = vmap(f)
     if not turns:

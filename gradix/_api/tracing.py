@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.arguments import argument_names, leaf_names, name_of, place_of
+from gradix._api.arguments import argument_names, leaf_names, name_of, place_of, signature
 from gradix._api.autodiff import arrays
 from gradix._base import config as _config
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
@@ -45,6 +45,28 @@ class FunctionDebug(DebugInfo):
     result_paths = ()                          # type: ignore[assignment]
 
 
+_ROLES = {"scan": ("carry", "x"), "while_loop": ("carry",), "fori_loop": ("i", "val")}
+
+
+def called(what: str, function: Callable, *args):
+    """`function(*args)`; where it takes other arguments, an error that says how `what` calls it."""
+    try:
+        return function(*args)
+    except TypeError:
+        sig = signature(function)
+        if sig is None:
+            raise
+        try:
+            sig.bind(*args)
+        except TypeError as e:
+            roles = _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
+            given = f"({', '.join(roles)})" if args else "no arguments"
+            raise TypeError(f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give it "
+                            f"{len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can close "
+                            "over.") from None
+        raise
+
+
 class Flattened:
     """A function on pytrees as one on lists; remembers the tree of its results."""
 
@@ -60,7 +82,7 @@ class Flattened:
             n = tree.num_leaves
             args.append(tree.unflatten(leaves[at:at + n]))
             at += n
-        out = self.function(*args)
+        out = called(self.what, self.function, *args)
         if self.finish is not None:
             out = self.finish(out)
         outs, self.out_tree = flatten(out)

@@ -49,6 +49,9 @@ class ArrayImpl(Array):
         return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
 
     def __hash__(self):
+        if dtypes.is_extended(self.aval.dtype):
+            raise TypeError("unhashable type: an array of random keys. Hash its words, "
+                            "gradix.random.key_data(key).tobytes(), or the seed it was made from.")
         raise TypeError(f"unhashable type: '{type(self).__name__}' (arrays compare elementwise). "
                         "Hash x.tobytes() or use x.item() of a scalar as the key.")
 

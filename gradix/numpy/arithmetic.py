@@ -480,5 +480,5 @@ def lcm(x1, x2):
 def _whole(name: str, x1, x2):
     x, y = operands(name, x1, x2)
     if x.aval.dtype not in dtypes.INTEGER:
-        raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x.aval.dtype}.")
+        raise ValueError(f"Arguments to gradix.numpy.{name} must be integers, got {x.aval.dtype}.")
     return x, y

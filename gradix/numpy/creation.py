@@ -242,12 +242,12 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
                [1, 1, 1]], dtype=int32)
     """
     if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable.")
+        raise ValueError("gradix.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable.")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
     vectors = [as_operand("meshgrid", x, i) for i, x in enumerate(xi)]
     if any(x.aval.ndim != 1 for x in vectors):
-        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}")
+        raise ValueError(f"Arguments to gradix.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}")
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0

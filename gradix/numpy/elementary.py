@@ -277,6 +277,6 @@ def i0(x):
     """
     x = inexact_operand("i0", x)
     if x.aval.dtype in COMPLEX:
-        raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.aval.dtype}")
+        raise ValueError(f"Unsupported input type to gradix.numpy.i0: {x.aval.dtype}")
     x = lax.abs(x)
     return lax.mul(lax.exp(x), lax.bessel_i0e(x))

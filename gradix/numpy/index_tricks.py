@@ -29,9 +29,9 @@ def ix_(*args) -> tuple:
     for i, a in enumerate(args):
         x = as_operand("ix_", a, i)
         if x.aval.ndim != 1:
-            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {x.aval.shape}")
+            raise ValueError(f"Arguments to gradix.numpy.ix_ must be 1-dimensional, got shape {x.aval.shape}")
         if x.aval.dtype == bool:
-            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented. Use "
+            raise NotImplementedError("Boolean arguments to gradix.numpy.ix_ are not implemented. Use "
                                       "jnp.flatnonzero(mask).")
         shape = [1] * len(args)
         shape[i] = x.aval.size

@@ -168,7 +168,7 @@ def block(arrays):
 def _joined_blocks(arrays):
     """The array of nested lists, and how deep they are nested."""
     if isinstance(arrays, tuple):
-        raise ValueError("jax.numpy.block does not allow tuples, got " + repr(arrays) + ". Nest lists.")
+        raise ValueError("gradix.numpy.block does not allow tuples, got " + repr(arrays) + ". Nest lists.")
     if not isinstance(arrays, list):
         return as_operand("block", arrays), 1
     if not arrays:

@@ -124,7 +124,7 @@ def _triangle(name: str, m, k, lower: bool):
     x = as_operand(name, m)
     shape = x.aval.shape
     if len(shape) < 2:
-        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D, got shape {shape}.")
+        raise ValueError(f"Argument to gradix.numpy.{name} must be at least 2D, got shape {shape}.")
     k = k if lower else k - 1
     mask = broadcast_to(_lower(shape[-2:], k), shape)
     zeros = lax.full_like(x, 0)

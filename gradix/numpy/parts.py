@@ -38,7 +38,7 @@ def signbit(x, /):
     x = as_operand("signbit", x)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+        raise ValueError(f"gradix.numpy.signbit is not well defined for {dtype}")
     if dtype == _BOOL:
         return lax.full(x.aval.shape, False, _BOOL)
     if dtype in INTEGER:

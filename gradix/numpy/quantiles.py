@@ -139,7 +139,7 @@ def _fraction(name: str, q):
 def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
     no_out(name, out)
     if overwrite_input:
-        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
+        raise ValueError(f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
     if method not in _METHODS:
         raise ValueError(f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', "
                          f"got {method!r}.")

@@ -63,7 +63,7 @@ def _check_end(name: str, value) -> None:
     if isinstance(value, (list, tuple)):
         raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}.")
     if np.ndim(value):
-        raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
+        raise ValueError(f"gradix.numpy.arange: arguments must be scalars; got {name}={value}")
     if np.iscomplexobj(value) or (isinstance(value, Array) and value.dtype in COMPLEX):
         raise ValueError(f"jnp.arange does not take complex numbers, got {name}={value}. Use jnp.linspace.")
 

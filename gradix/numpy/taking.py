@@ -104,6 +104,9 @@ def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=N
     mode = "fill" if mode is None else mode
     if wrap_negative_indices is None or wrap_negative_indices:
         i = index_from_end(i, x.aval.shape[axis])
+    if not i.aval.size:
+        sizes = [n if d == axis else m if n == 1 else n for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))]
+        return lax.full(tuple(sizes), number(0, x.aval.dtype))
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
     i = lax.reshape(convert(i, _INT) if i.aval.dtype != np.int64 else i, shape)
     return lax.gather(x, i, numbers, window, mode=mode, fill_value=fill_value)
@@ -133,7 +136,7 @@ def _along_axis(own: tuple, other: tuple, axis: int):
 
 def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
     if inplace:
-        raise error(f"jax.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
+        raise error(f"gradix.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
                     "inplace=False to instead return an updated array.")
 
 

@@ -55,7 +55,7 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     if keys.aval.shape:
         shape = (*keys.aval.shape, 2) if raw else keys.aval.shape
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
-                         "jax.vmap for "
+                         "gradix.vmap for "
                          f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
     return keys, raw
 
@@ -154,7 +154,7 @@ def _seed(name: str, seed) -> Array:
         raise TypeError(f"PRNG key seed must be an integer. {e}") from None
     if x.aval.shape:
         raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {x.aval.shape} != (). "
-                        f"Use jax.vmap for batching: vmap(gradix.random.{name})(seeds).")
+                        f"Use gradix.vmap for batching: vmap(gradix.random.{name})(seeds).")
     if x.aval.dtype not in dtypes.INTEGER:
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
                         f"Write gradix.random.{name}(int(seed)).")
@@ -300,7 +300,7 @@ def _fold_data(data) -> Array:
     x: Any = data if isinstance(data, Tracer) else as_array(data)
     if x.aval.shape:
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use "
-                        "jax.vmap for "
+                        "gradix.vmap for "
                         "batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
     return convert(x, U32)
 

@@ -6,6 +6,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._transforms.dce import dce_jaxpr
+from gradix.experimental import io_callback
 
 f32 = np.float32
 X = np.arange(3, dtype=f32)
@@ -107,9 +108,9 @@ def test_unmapped_predicate_stays_a_branch():
     np.testing.assert_allclose(f(False, X), [1, 1, 1])
 
 
-def test_a_mapped_predicate_with_ordered_effects_is_refused():
+def test_a_mapped_predicate_with_ordered_io_is_refused():
     def tell(x):
-        gradix.debug.callback(lambda v: None, x, ordered=True)
+        io_callback(lambda v: None, None, x, ordered=True)
         return x
     with pytest.raises((NotImplementedError, ValueError)):
         gradix.vmap(lambda p, x: lax.cond(p, tell, lambda x: x, x))(np.array([True, False]), X[:2])

@@ -36,7 +36,7 @@ def test_what_is_no_key_is_refused_with_the_way_to_make_one(draw, key):
 
 
 def test_arrays_of_keys_are_refused_by_samplers():
-    with pytest.raises(ValueError, match="Use jax.vmap for batching"):
+    with pytest.raises(ValueError, match="Use gradix.vmap for batching"):
         random.uniform(random.split(random.key(0)))
 
 
