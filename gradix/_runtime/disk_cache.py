@@ -53,6 +53,7 @@ class Entries:
         self.path = path
         self._numbers = itertools.count()
         self._complained = False
+        self.is_read_only = False
         self._room = 0                  # bytes this process may write before it sweeps
 
     def read(self, key: str) -> bytes | None:
@@ -68,7 +69,8 @@ class Entries:
             if not stat.S_ISREG(found.st_mode) or _is_of_another(found):
                 return self.reject(key, "is not a file of this user")
             if time.time() - found.st_mtime > _DAY:          # the time of last use, for `sweep`
-                os.utime(fd if os.utime in os.supports_fd else self._file(key))
+                with contextlib.suppress(PermissionError):
+                    os.utime(fd if os.utime in os.supports_fd else self._file(key))
             with open(fd, "rb", buffering=0, closefd=False) as f:
                 data = f.readall()
         except OSError as error:
@@ -80,6 +82,8 @@ class Entries:
 
     def write(self, key: str, payload: bytes) -> None:
         """Keep a program under `key`."""
+        if self.is_read_only:
+            return
         temporary = os.path.join(self.path, f".{key}.{os.getpid()}.{next(self._numbers)}.tmp")
         try:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
@@ -193,7 +197,12 @@ def _remove(path: str) -> None:
 
 
 def _is_of_another(found: os.stat_result) -> bool:
-    return hasattr(os, "geteuid") and found.st_uid != os.geteuid()
+    return hasattr(os, "geteuid") and found.st_uid not in _owners()
+
+
+def _owners() -> tuple[int, ...]:
+    """Who may own what is loaded: this user, and the one who could change everything anyway."""
+    return os.geteuid(), 0
 
 
 # -- which directory ----------------------------------------------------------------------------------------------
@@ -208,7 +217,7 @@ def current() -> Entries | None:
         return None
     path = asked or _options.jax_compilation_cache_dir or default_directory()
     if path not in _opened:
-        _opened[path] = _open(path) if path else None
+        _opened[path] = _open(path, is_default=path == default_directory()) if path else None
     return _opened[path]
 
 
@@ -237,8 +246,11 @@ def default_directory() -> str:
     return os.path.join(base, "gradix") if os.path.isabs(base) else ""
 
 
-def _open(path: str) -> Entries | None:
-    """The entries in a directory, made if need be; None, with a line of log, where it cannot be trusted."""
+def _open(path: str, is_default: bool) -> Entries | None:
+    """The entries in a directory, made if need be; None, with a line of log, where it cannot be trusted.
+
+    Nobody asked for the default one: where it cannot be made, or only be read, nothing is said.
+    """
     path = os.path.abspath(os.path.expanduser(path)) if "://" not in path else path
     entries = Entries(path)
     if "://" in path:
@@ -247,9 +259,10 @@ def _open(path: str) -> Entries | None:
         os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:
-        return entries.complain(f"cannot be made ({error})")
+        return None if is_default else entries.complain(f"cannot be made ({error})")
     if _is_of_another(found):
         return entries.complain("is not used: it belongs to another user, who could put programs into it")
     if os.name == "posix" and found.st_mode & 0o022:
         return entries.complain("is not used: others may write to it, and so put programs into it; chmod go-w")
+    entries.is_read_only = is_default and not os.access(path, os.W_OK)
     return entries

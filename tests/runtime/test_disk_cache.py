@@ -209,7 +209,7 @@ def test_options(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners")
 @pytest.mark.parametrize("spoil, message", [
     (lambda p, monkeypatch: p.chmod(0o777), "others may write to it"),
-    (lambda p, monkeypatch: monkeypatch.setattr(os, "geteuid", lambda: 12345), "belongs to another user"),
+    (lambda p, monkeypatch: monkeypatch.setattr(disk_cache, "_owners", lambda: (12345,)), "belongs to another user"),
     (lambda p, monkeypatch: (p.rmdir(), p.write_text("")), "cannot be made"),
 ], ids=["writable", "owner", "file"])
 def test_a_directory_that_cannot_be_trusted_is_not_used(tmp_path, spoil, message, monkeypatch, caplog):
@@ -223,6 +223,21 @@ def test_a_directory_that_cannot_be_trusted_is_not_used(tmp_path, spoil, message
     assert len(caplog.messages) == 1 and message in caplog.messages[0]
     f = gradix.jit(lambda x: x + 1)
     assert f(1.0) == 2 and f.stats().compiles == 1
+    disk_cache.reset()
+
+
+def test_nothing_is_said_of_a_default_directory_that_cannot_be_had(tmp_path, monkeypatch, caplog):
+    gradix.config.update("gradix_cache", None)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "read only").mkdir(mode=0o500)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    f = gradix.jit(lambda x: x + 11)
+    with caplog.at_level(logging.WARNING):
+        for path, n in ((tmp_path / "file" / "gradix", 1), (tmp_path / "read only", 2)):
+            monkeypatch.setattr(disk_cache, "default_directory", lambda path=path: str(path))
+            disk_cache.reset()
+            assert f(np.ones(n, "f4"))[0] == 12
+    assert caplog.messages == [] and files(tmp_path / "read only") == []
     disk_cache.reset()
 
 
