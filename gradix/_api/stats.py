@@ -119,8 +119,15 @@ class TraceLog:
 
 def _difference(known: list[Signature], new: Signature) -> str:
     """What tells a signature from the known one that differs in the fewest places, the latest of several."""
-    ways = [_changes(old.parts, new.parts) for old in reversed(known)]
-    return "; ".join(min(ways, key=lambda way: len(way))) or "traced before, but not kept"
+    ways = [(_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)]
+    changes, _ = min(ways, key=lambda way: (len(way[0]), way[1]))
+    return "; ".join(changes) or "traced before, but not kept"
+
+
+def _apart(old: dict, new: dict) -> int:
+    """How many of shapes and dtypes differ, in the arguments both signatures have."""
+    pairs = [(old[place][0], key) for place, (key, _) in new.items() if place in old and place[0] == "argument"]
+    return sum([(a.shape != b.shape) + (a.dtype != b.dtype) for a, b in pairs if a is not b])
 
 
 def _changes(old: dict, new: dict) -> list[str]:

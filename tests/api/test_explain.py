@@ -35,7 +35,7 @@ def test_events_in_order_with_reasons_and_places():
     assert [e.kind for e in seen.events] == ["trace", "compile"] * 3
     traces = [e for e in seen.events if e.kind == "trace"]
     assert [e.why for e in traces] == ["never traced before", "argument x: float32[3] -> float32[4]",
-                                       "argument x: float32[4] -> int32[3]"]
+                                       "argument x: float32[3] -> int32[3]"]
     assert all("test_explain.py:" in e.place and e.seconds > 0 and e.function == "<lambda>" for e in seen.events)
     assert seen.hits == {"<lambda>": 2} and seen.count("trace") == 3
     assert "the disk cache is off" in seen.events[1].why
