@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
 from gradix._api.autodiff import arrays
+from gradix._api.refs import without_refs
 from gradix._base.errors import UnexpectedTracerError
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
@@ -18,6 +19,7 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import same_types
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
 
@@ -247,13 +249,40 @@ class custom_vjp(_Custom):
                 f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary "
                 "argument, for which the bwd rule returns None.")
         leaves, tree = flatten(tuple(given))
+        fixed = static.filled(())
+        if any(isinstance(x, Ref) for x in leaves):
+            return self._bound(leaves, tree, fixed)(*without_refs(leaves))
         leaves = arrays(self._name, leaves, tree, "argument")
         out: dict = {}
-        fixed = static.filled(())
         outs = call_custom_vjp(self._flat(static, tree, out), self._forward(fixed, tree, out),
                                self._backward(fixed, tree, out, [x.aval for x in leaves]), leaves, self._name,
                                debug_info(self.fun, tuple(given), {}))
         return out["tree"].unflatten(outs)
+
+    def _bound(self, leaves, tree, static) -> custom_vjp:
+        """The function of the leaves that are arrays; mutable arrays among its arguments are its rules' to write to."""
+        def arguments(given):
+            rest = iter(given)
+            args = list(tree.unflatten([x if isinstance(x, Ref) else next(rest) for x in leaves]))
+            for n, a in zip(self.nondiff_argnums, static):
+                args.insert(n, a)
+            return args
+
+        def bwd(res, ct):
+            result, subtrees = self.bwd(*static, res, ct), tree.children()
+            if not isinstance(result, (tuple, list)) or len(result) != len(subtrees):
+                raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
+                                f"primal args tuple ({len(subtrees)}), but got {result!r}.")
+            cts: list = []
+            for i, (part, sub) in enumerate(zip(result, subtrees)):
+                cts += self._argument_cotangents(i, part, sub)
+            return tuple([c for c, x in zip(cts, leaves) if not isinstance(x, Ref)])
+
+        whole = custom_vjp(functools.update_wrapper(lambda *xs: self.fun(*arguments(xs)), self.fun, updated=()))
+        whole.fun.__signature__ = whole.__signature__ = None         # type: ignore[attr-defined]
+        whole.nondiff_argnums = ()
+        whole.defvjp(lambda *xs: self.fwd(*arguments(xs)), bwd)
+        return whole
 
     def _forward(self, static, tree, out):
         fwd, numbers = self.fwd, self.nondiff_argnums

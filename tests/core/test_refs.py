@@ -302,6 +302,23 @@ def test_a_backward_rule_writes_the_cotangent():
         same(grads[...], 2 * np.sin(1.0))
 
 
+def test_refs_among_the_arguments_of_rules():
+    @gradix.custom_vjp
+    def stash(grads, x, options):
+        return x * options["scale"]
+    stash.defvjp(lambda grads, x, options: (stash(grads, x, options), (grads, options["scale"])),
+                 lambda res, ct: (res[0].__setitem__(..., ct), (None, ct * res[1], None))[1])
+    grads = gradix.new_ref(0.0)
+    for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f)), lambda f: gradix.grad(lambda x: f(x))):
+        grads[...] = 0.0
+        same(g(lambda x: stash(grads, jnp.sin(x), {"scale": 2.0}) ** 2)(1.0), 4 * np.sin(2.0))
+        same(grads[...], 4 * np.sin(1.0))
+    as_argument = gradix.jit(gradix.grad(lambda x, ref: stash(ref, jnp.sin(x), {"scale": 2.0}) ** 2))
+    grads[...] = 0.0
+    same(as_argument(1.0, grads), 4 * np.sin(2.0))
+    same(grads[...], 4 * np.sin(1.0))
+
+
 def test_functions_of_the_module():
     ref = gradix.new_ref(jnp.arange(4))
     assert int(gradix.ref.swap(ref, 2, 10)) == 2
