@@ -120,32 +120,39 @@ class Traced(_Stage):
                                 platform=platforms[0])
         if donated:
             donation.check(module, traced)
-        return Lowered(traced, self.in_tree, module)
+        return Lowered(traced, self.in_tree, module, platforms[0])
 
 
 class Lowered(_Stage):
     """A program spelled for XLA; made by `jit(f).lower(*args)`."""
 
-    __slots__ = ("_module",)
+    __slots__ = ("_module", "_platform")
 
-    def __init__(self, traced, in_tree, module):
+    def __init__(self, traced, in_tree, module, platform: str = "cpu"):
         super().__init__(traced, in_tree)
-        self._module = module
+        self._module, self._platform = module, platform
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program's text.
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
+            debug_info: in StableHLO, say of each operation which line of the user's program it comes from.
 
         Raises:
             ValueError: there is no such dialect.
         """
         if dialect in (None, "stablehlo"):
-            return self._module.text
+            return self._placed_text() if debug_info else self._module.text
         if dialect == "hlo":
             return xla.hlo_text(self._module.text)
         raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
+
+    def _placed_text(self) -> str:
+        traced = self._traced
+        donated = tuple([i + len(traced.consts) for i in traced.donated])
+        return _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
+                              platform=self._platform, places=True).text
 
     def compiler_ir(self, dialect: str | None = None):
         """The program as an object of the compiler: an MLIR module, or of "hlo" an `XlaComputation`."""

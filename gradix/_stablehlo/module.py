@@ -9,6 +9,7 @@ import numpy as np
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.emitter import Emitter, identifier
+from gradix._stablehlo.places import PlacedEmitter
 from gradix._stablehlo.structured import HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
 
@@ -31,7 +32,7 @@ class LoweredModule(NamedTuple):
 def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
-                platform: str = "cpu") -> LoweredModule:
+                platform: str = "cpu", places: bool = False) -> LoweredModule:
     """Spell a program as a StableHLO module.
 
     Args:
@@ -40,9 +41,10 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         trace_expand: traces the `expand` of primitives without `lower`.
         arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
         keep_unused: False leaves out arguments that nothing reads.
+        places: end each operation with the user's file and line.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
     """
-    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform)
+    jaxpr, em = closed_jaxpr.jaxpr, (PlacedEmitter if places else Emitter)(trace_expand, platform)
     used = _used(jaxpr)
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]

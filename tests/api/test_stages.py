@@ -1,10 +1,13 @@
 """jit(f).trace, .lower and .compile."""
+import re
+
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
 from gradix import stages
+from gradix._runtime import xla
 from gradix.experimental.layout import Format, Layout
 
 
@@ -187,3 +190,21 @@ def test_a_numpy_array_used_often_is_one_constant():
     assert len(gradix.jit(g).trace(0.0).jaxpr.consts) == 2
     outs = gradix.jit(g)(0.0)
     assert [float(o[-1]) for o in outs] == [0, 5, -5]
+
+
+def test_the_text_may_say_where_operations_come_from():
+    @gradix.jit
+    def inner(x):
+        return jnp.sin(x)
+
+    def f(x, w):
+        y = inner(x @ w)
+        y = gradix.lax.fori_loop(0, 3, lambda i, c: c * 2.0, y)
+        return jnp.sort(y).sum() + jnp.linalg.solve(w, w)[0, 0]
+    lowered = gradix.jit(f).lower(np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
+    text, line = lowered.as_text(debug_info=True), f.__code__.co_firstlineno
+    for name, offset in (("sine", -2), ("dot_general", 1), ("multiply", 2), ("while", 2)):
+        assert re.search(rf'stablehlo.{name}"(?s:.*?)loc\("[^"]*test_stages.py":{line + offset}:0\)', text), name
+    assert " loc(" not in lowered.as_text()
+    assert re.sub(r" loc\([^)]*\)", "", text) == lowered.as_text()
+    xla.parse_module(text)                                                    # it is still a program
