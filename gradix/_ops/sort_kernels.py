@@ -88,9 +88,19 @@ def sort_by_digits(em, key, bits: range, value=None) -> list:
 def _digits(loops: Loops, xs: list, shifts) -> list:
     """Sort vectors together by the first: the elements with each digit are counted, then sent to their places."""
     n = xs[0].aval.shape[0]
-    for shift, counts in zip(shifts, _starts(loops, xs[0], shifts)):
-        xs = _distribute(loops, xs, n, shift, counts)
+    for shift, starts in zip(shifts, _starts(loops, xs[0], shifts)):
+        xs = _unless_alike(loops, xs, n, shift, starts)
     return xs
+
+
+def _unless_alike(loops: Loops, xs: list, n: int, shift: int, starts) -> list:
+    """Distribute by a digit, unless all have the same, as the leading ones of small integers."""
+    em, digit = loops.em, _digit(loops, loops.get(xs[0], loops.number(0)), shift)
+    after = loops.do("minimum", loops.do("add", digit, 1), _DIGITS - 1)
+    end = em.select(em.compare(digit, loops.number(_DIGITS - 1), "EQ"), loops.number(n), loops.get(starts, after))
+    alike = em.compare(loops.do("subtract", end, loops.get(starts, digit)), loops.number(n), "EQ")
+    return em.case(em.convert(alike, INT), [lambda: _distribute(loops, xs, n, shift, starts), lambda: xs],
+                   [x.aval for x in xs])
 
 
 def _digit(loops: Loops, key, shift: int):
