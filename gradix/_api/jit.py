@@ -177,7 +177,8 @@ class JitFunction:
         self._cache[key] = traced
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
-        avals, out = [x.aval for x in leaves], {}
+        avals = [x.aval for x in leaves]
+        out: dict[str, Any] = {}
         dynamic, named, values = self._parts(args, kwargs)
         debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
             self._dynamic_only(args), dynamic, named)
@@ -185,7 +186,7 @@ class JitFunction:
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, self._max_traces)
         if self._max_paths is not None and not whole:
-            return self._tree(avals, tree, args, kwargs, debug)
+            return self._tree(avals, tree, args, kwargs, debug, self._max_paths)
         start = time.perf_counter()
         inside = stand_ins(leaves)
 
@@ -211,7 +212,7 @@ class JitFunction:
         outs, out["tree"] = tree_flatten(result)
         return [x if isinstance(x, Array) else as_result(x, i, result, self._name) for i, x in enumerate(outs)]
 
-    def _tree(self, avals, tree, args, kwargs, debug) -> Tree:
+    def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Tree:
         """What follows the function wherever it decides by the values of its arguments."""
         nums = self._static_positions(len(args))                # the others are not to be kept alive
         args = [a if i in nums else None for i, a in enumerate(args)]
@@ -224,7 +225,7 @@ class JitFunction:
         def make(closed):
             return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
                                     closed.in_avals, self._log)
-        return Tree(function, avals, debug, make, self._log, self._max_paths)
+        return Tree(function, avals, debug, make, self._log, limit)
 
     # -- static and donated arguments ---------------------------------------------------------------------------------
 

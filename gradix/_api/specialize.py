@@ -58,6 +58,7 @@ class Segment:
 
     def decide(self, outs, values):
         """The value Python asks for, and the key it is known by."""
+        assert self.cut.decision is not None
         found = _fetch(value_at(self.cut.decision, outs, values), self.kind, self.place)
         return found, _key(found, self.kind)
 
@@ -239,7 +240,8 @@ class Recording:
 
     def __init__(self, tree: Tree, values: list, script: list):
         self.tree, self.values, self.script = tree, values, script
-        self.step, self.new = 0, []
+        self.step = 0
+        self.new: list[Segment] = []
         last = script[-1] if script else None
         self.above = (last[0], _key(last[1], last[0].kind)) if last else None
         self.stage = state.stage                # of the transformations around, in which segments run
@@ -281,8 +283,8 @@ class Recording:
             cut = cut._replace(closed=closed)
             self.tree.captures |= any(isinstance(c, Tracer) for c in cut.consts)
         segment = Segment(cut, traced, kind, place, self.above, out_tree)
-        if self.new:
-            above, key = segment.above
+        if self.new and self.above is not None:
+            above, key = self.above
             above.ways[key] = segment
         self.new.append(segment)
         return segment

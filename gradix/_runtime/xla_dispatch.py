@@ -67,12 +67,12 @@ def dispatcher(executable: Executable, run: Callable[..., list], args: tuple) ->
         Mismatch: from the function, for arguments of other types.
     """
     _prepare()
-    where, is_made = place(executable.device), []
+    where, is_made = place(executable.device), [False]
 
     def miss(*args):
-        if is_made:
+        if is_made[0]:
             raise Mismatch
-        is_made.append(True)
+        is_made[0] = True
         outs = run(*args)
         n, m = len(executable.in_avals), len(executable.out_avals)
         return outs, _Fast(executable.loaded, registry.flatten(outs)[1], [where.sharding] * n, [where.sharding] * m,

@@ -57,7 +57,7 @@ class SegmentTracer(StagingTracer):
     def tobytes(self, order="C"):
         return self._array().tobytes(order)
 
-    def _array(self) -> ArrayImpl:
+    def _array(self) -> Any:
         return ArrayImpl(self._known("array", "__array__"), self.aval)
 
 
@@ -113,7 +113,7 @@ class SegmentTrace(StagingTrace):
         self.made: list[weakref.ref] = []
         self.count = 0
         self.known: dict[tuple[int, str], Any] = {}
-        self.place_of: dict[Var, int] = {}                      # carried values -> their positions
+        self.carried_at: dict[Var, int] = {}                      # carried values -> their positions
 
     def tracer(self, var) -> SegmentTracer:
         t = SegmentTracer(self, var, self.count)
@@ -123,7 +123,7 @@ class SegmentTrace(StagingTrace):
 
     def new_arg(self, aval) -> SegmentTracer:
         var = Var(aval)
-        self.place_of[var] = len(self.invars)
+        self.carried_at[var] = len(self.invars)
         self.invars.append(var)
         return self.tracer(var)
 
@@ -188,21 +188,21 @@ class SegmentTrace(StagingTrace):
     def _where(self, v, results: dict) -> tuple[str, Any]:
         if type(v) is Literal:
             return "number", v.val
-        position = self.place_of.get(v)
+        position = self.carried_at.get(v)
         return ("in", position) if position is not None else ("out", results.setdefault(v, len(results)))
 
     def resume(self, numbers: tuple[int, ...]) -> None:
         """Begin the next segment, into which the values called `numbers` are carried."""
         alive = {t._number: t for t in [r() for r in self.made] if t is not None}
         self.made = [weakref.ref(t) for t in alive.values()]
-        self.eqns, self.consts, self.invars, self.place_of = [], {}, [], {}
+        self.eqns, self.consts, self.invars, self.carried_at = [], {}, [], {}
         for t in alive.values():
             t._var = None
         for position, number in enumerate(numbers):
             t = alive.get(number)
             var = Var(t.aval) if t is not None else Var(None)
             self.invars.append(var)
-            self.place_of[var] = position
+            self.carried_at[var] = position
             if t is not None:
                 t._var = var
 
