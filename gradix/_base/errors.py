@@ -21,11 +21,12 @@ def _type_of(tracer) -> str:
 
 def _where(tracer) -> str:
     """The place in the user's program, where the tracer was made, what it depends on, and what keeps it too long."""
-    lines = [f"\n  where:   {source.current()}"]
+    here = str(source.current())
+    lines = [f"\n  where:   {here}"]
     for name, method in (("made", "_made"), ("traced", "_origin")):
         describe = getattr(tracer, method, None)
         text = describe() if describe is not None else ""
-        if text:
+        if text and not text.startswith(here):
             lines.append(f"\n  {name + ':':<9}{text}")
     if getattr(getattr(tracer, "_trace", None), "was", None) is not None:
         lines += [f"\n  kept in: {place}" for place in leaks.holders(tracer)]
