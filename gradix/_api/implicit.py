@@ -89,14 +89,15 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
 
     def solution(*args):
         cs, guess = args[:n], args[n:]
-        answer = solve(lambda x: tree.unflatten(eval_closed(closed, *cs, *flatten(x)[0])), tree.unflatten(guess))
+        answer = solve(lambda x: tree.unflatten(eval_closed(closed, *cs, *[as_array(v) for v in flatten(x)[0]])),
+                       tree.unflatten(guess))
         return _solution("custom_root", answer, has_aux, tree, avals, aux)
 
     def tangent_solution(*args):
         cs, root, y = args[:n], args[n:n + k], args[n + k:]
 
         def g(x):
-            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, flatten(x)[0])
+            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, [as_array(t) for t in flatten(x)[0]])
             return tree.unflatten([instantiate(t, r.aval) for t, r in zip(got, root)])
 
         return _solution("custom_root", tangent_solve(g, tree.unflatten(y)), False, tree, avals, {})

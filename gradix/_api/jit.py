@@ -25,7 +25,7 @@ from gradix._api.arguments import (
 from gradix._api.fastcall import MISS, write_call
 from gradix._api.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
 from gradix._api.leaves import as_result, path_of, typed
-from gradix._api.refs import TracedWithRefs, all_of, sources, stand_ins, without_refs
+from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._api.retraces import is_own
 from gradix._api.specialize import Tree, paths_of
 from gradix._api.stats import Signature, Stats, TraceLog
@@ -186,6 +186,7 @@ class JitFunction:
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, self._max_traces)
         if self._max_paths is not None and not whole:
+            check_no_refs(leaves, self._name)
             return self._tree(avals, tree, args, kwargs, debug, self._max_paths)
         start = time.perf_counter()
         inside = stand_ins(leaves)

@@ -101,6 +101,14 @@ class TracedWithRefs(Traced):
                          "through the other. Pass it once.")
 
 
+def check_no_refs(leaves, name: str) -> None:
+    """Raise for refs among the arguments of a function that may run in pieces."""
+    ref = next((x for x in leaves if isinstance(x, Ref)), None)
+    if ref is not None:
+        raise NotImplementedError(f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may run in "
+                                  "pieces: take the value as an argument and return the new one.")
+
+
 def stand_ins(leaves) -> dict[int, Ref]:
     """What a traced function gets for each leaf that is a ref."""
     return {i: Ref(x.aval, None) for i, x in enumerate(leaves) if isinstance(x, Ref)}

@@ -132,3 +132,10 @@ def test_derivatives_run_the_effects_of_the_function_once(wrap):
     for name, (f, want) in cases.items():
         assert said(lambda f=f: wrap(gradix.grad(f))(1.0)) == want, name
         assert said(lambda f=f: wrap(lambda x: gradix.jvp(f, (x,), (1.0,)))(1.0)) == want, name
+
+
+def test_checkpoint_repeats_prints_but_no_io():
+    quiet = lax.stop_gradient
+    assert said(lambda: gradix.grad(gradix.checkpoint(lambda x: after(debug(x), jnp.sin(x))))(1.0)) == [1, 1]
+    with pytest.raises(NotImplementedError, match="run it again in the backward pass"):
+        gradix.grad(gradix.checkpoint(lambda x: after(io(quiet(x)), jnp.sin(x))))(1.0)

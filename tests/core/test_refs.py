@@ -229,6 +229,27 @@ def test_stages_and_structs():
     same(ref[...], [4, 4])                                     # tracing changes nothing
 
 
+def test_other_ways_to_run():
+    ref = gradix.new_ref(jnp.zeros(2))
+    add = lambda r, x: (r.addupdate(..., x), r[0])[1]
+    with gradix.disable_jit():
+        same(gradix.jit(add)(ref, 1.0), 1.0)
+        lax.scan(lambda c, row: (row.addupdate(..., 1.0), (c, c))[1], 0.0, ref)
+    same(gradix.jit(lambda x: gradix.jit(add, inline=True)(ref, x))(1.0), 3.0)
+    same(gradix.jit(lambda r, i, x: add(r.at[i:], x), static_argnums=1)(ref, 1, 5.0), 8.0)
+    same(ref[...], [3, 8])
+    rows = gradix.new_ref(jnp.zeros((5, 2)))
+    gradix.vmap(lambda r, x: add(r, x), chunk_size=2)(rows, jnp.arange(5.0))
+    same(rows[...], np.repeat(np.arange(5.0)[:, None], 2, 1))
+    key = gradix.new_ref(gradix.random.key(0))
+
+    @gradix.jit
+    def draw():
+        key[...], sub = gradix.random.split(key[...])
+        return gradix.random.uniform(sub)
+    assert draw() != draw()
+
+
 def test_an_error_while_tracing_changes_nothing():
     ref = gradix.new_ref(jnp.zeros(2))
 
@@ -370,6 +391,10 @@ def wrong_programs():
         "carry": (TypeError, r"read it with ref\[...\]", lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2))),
         "condition": (ValueError, "cond_fun of while_loop writes", lambda: lax.while_loop(
             lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0)),
+        "in pieces": (NotImplementedError, "argument of .*specialize=True", lambda: gradix.jit(
+            lambda r: r[0], specialize=True)(outer)),
+        "chunks": (NotImplementedError, "write it outside", lambda: gradix.vmap(
+            lambda x: (_write(outer, 1.0), x)[1], chunk_size=2)(jnp.ones(4))),
         "no ref": (TypeError, "expects a Ref", lambda: gradix.ref.get(jnp.ones(3), 0)),
         "solver": (NotImplementedError, "Return the value, and write it outside", lambda: lax.custom_root(
             lambda x: (_write(outer, 2.0), x)[1], 1.0, lambda f, x: x, lambda f, x: x)),
