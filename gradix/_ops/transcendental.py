@@ -11,6 +11,7 @@ from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
+from gradix._ops.exact_lowering import on_branch
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
@@ -20,6 +21,36 @@ from gradix._ops.wide_lowering import lower_cbrt, lower_power
 def _host_logistic(x):
     one = np.ones((), x.dtype)
     return one / (one + np.exp(-x))
+
+
+def _host_log1p(x):
+    """NumPy's, but for complex numbers near the circle |1 + z| = 1, where that cancels: there log1p(2x + x² + y²) / 2."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    z = x.astype(np.complex128)
+    near = (np.abs(z.real) < 4) & (np.abs(z.imag) < 4)
+    safe = np.where(near, z, 0)
+    (p, p_low), (q, q_low) = _square(safe.real), _square(safe.imag)
+    total, low = _sum(2 * safe.real, p)
+    total, lower = _sum(total, q)
+    real = 0.5 * np.log1p(total + (low + lower + p_low + q_low))
+    out = np.log1p(z)
+    return np.where(near, real + 1j * np.where(near, out.imag, 0), out).astype(x.dtype)
+
+
+def _square(x):
+    """x² as the sum of two numbers (Dekker 1971)."""
+    p, c = x * x, 134217729.0 * x                       # 2²⁷ + 1
+    high = c - (c - x)
+    low = x - high
+    return p, ((high * high - p) + 2 * high * low) + low * low
+
+
+def _sum(x, y):
+    """x + y as the sum of two numbers (Knuth, TAOCP 2, 4.2.2)."""
+    s = x + y
+    t = s - x
+    return s, (x - (s - t)) + (y - t)
 
 
 def _host_rsqrt(x):
@@ -79,12 +110,12 @@ exp2_p = Elementwise("exp2", np.exp2, dtypes=INEXACT,
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True)
 expm1_p = Elementwise("expm1", np.expm1, hlo="exponential_minus_one", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
-log1p_p = Elementwise("log1p", np.log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True)
+log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)))
-sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
+sqrt_p = Elementwise("sqrt", np.sqrt, hlo=on_branch("sqrt", real=False), dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True)

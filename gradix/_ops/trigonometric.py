@@ -7,6 +7,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
+from gradix._ops.exact_lowering import by_kind, complex_cosine, complex_sine, on_branch
 from gradix._ops.families import Elementwise
 from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
@@ -39,25 +40,25 @@ def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=lower_sin, dtypes=INEXACT)
-cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=lower_cos, dtypes=INEXACT)
+sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=by_kind(lower_sin, complex_sine), dtypes=INEXACT)
+cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=by_kind(lower_cos, complex_cosine), dtypes=INEXACT)
 tan_p = Elementwise("tan", np.tan, hlo=lower_tan, dtypes=INEXACT,
                     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True)
-asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo=lower_asin,
+asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo=on_branch(lower_asin),
                      dtypes=INEXACT, singular=True)
-acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))), hlo=lower_acos,
-                     dtypes=INEXACT, singular=True)
-atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo=lower_atan, dtypes=INEXACT)
+acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
+                     hlo=on_branch(lower_acos, real=False, imag=-1), dtypes=INEXACT, singular=True)
+atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo=on_branch(lower_atan), dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
 sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
 cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT, singular=True)
-asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))), hlo="chlo.asinh",
-                      dtypes=INEXACT)
-acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
+asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
+                      hlo=on_branch("chlo.asinh"), dtypes=INEXACT)
+acosh_p = Elementwise("acosh", np.arccosh, hlo=on_branch("chlo.acosh", real=False), dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))), singular=True)
 atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
-                      hlo="chlo.atanh", dtypes=INEXACT, singular=True)
+                      hlo=on_branch("chlo.atanh"), dtypes=INEXACT, singular=True)
 
 
 def sin(x, *, accuracy=None):

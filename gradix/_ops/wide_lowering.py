@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._ops.exact_lowering import cube_root
 
 _F32, _F64, _I32, _I64, _BOOL = (np.dtype(d) for d in ("float32", "float64", "int32", "int64", "bool"))
 _NARROW = frozenset([_F32, np.dtype("float16")])
@@ -185,4 +186,10 @@ lower_atan = _spelled("chlo.atan", lambda w, x: w.atan2(x, w.em.constant(1.0, w.
 lower_asin = _spelled("chlo.asin", lambda w, x: w.atan2(x, _root_of_rest(w, x)))
 lower_acos = _spelled("chlo.acos", lambda w, x: w.atan2(_root_of_rest(w, x), x))
 lower_power = _spelled("power", lambda w, x, y: w.power(x, y))
-lower_cbrt = _spelled("cbrt", _cube_root)
+
+
+def lower_cbrt(em, out, x):
+    return _wide_cbrt(em, out, x) if _pays(em, out) else cube_root(em, out, x)
+
+
+_wide_cbrt = _spelled("cbrt", _cube_root)
