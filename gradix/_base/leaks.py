@@ -111,7 +111,7 @@ def _captured_by(cell) -> tuple[str, str] | None:
             if isinstance(function, types.FunctionType) and function.__closure__ is closure:
                 if function.__module__ is not None and function.__module__.partition(".")[0] == _PACKAGE:
                     continue
-                at = next(i for i, c in enumerate(closure) if c is cell)
+                at = next(i for i, c in enumerate(function.__closure__ or ()) if c is cell)
                 return function.__code__.co_freevars[at], function.__qualname__
     return None
 

@@ -381,9 +381,9 @@ def _checked(idx, ref: Ref):
     return idx
 
 
-def _fitting(name: str, ref: Ref, value):
+def _fitting(name: str, ref: Ref, given):
     """The value as an array of the ref's dtype."""
-    value = as_array(value)
+    value: Any = as_array(given)
     dtype = ref.dtype
     if value.dtype == dtype:
         return value.astype(dtype) if value.aval.weak_type else value
