@@ -36,7 +36,7 @@ class Work(NamedTuple):
 
 def best_method(work: Work) -> str:
     """'digits', 'network' or 'xla': what the model of their times says is quickest."""
-    if work.n < 2 or work.rows * work.n < 1 << 10:
+    if work.n < 2 or work.rows * work.n < 1 << 9:
         return "xla"                                              # does not pay for the longer compilation
     times = _times(work)
     return min(times, key=times.__getitem__)
