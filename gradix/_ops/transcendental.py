@@ -34,8 +34,10 @@ def _host_log1p(x):
     total, low = _sum(2 * safe.real, p)
     total, lower = _sum(total, q)
     real = 0.5 * np.log1p(total + (low + lower + p_low + q_low))
-    out = np.log1p(z)
-    return np.where(near, real + 1j * np.where(near, out.imag, 0), out).astype(x.dtype)
+    out = np.array(np.log1p(z))
+    real = np.where(total < -0.5, np.log(np.hypot(1 + safe.real, safe.imag)), real)     # around -1, where 1 + x is exact
+    out.real = np.where(near, real, out.real)
+    return out.astype(x.dtype)
 
 
 def _square(x):
