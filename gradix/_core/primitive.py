@@ -41,6 +41,8 @@ class Primitive:
     - `lower(em, out, *values, **params)`: StableHLO through the emitter; `out` is the aval (list of avals).
       Or `expand(*args, **params)`: a composition of other primitives.
     - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
+    - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays alone, or None; only
+      where that is quicker than `host` with its parameters.
     - `jvp(primals, tangents, **params) -> (out, tangent)`: a tangent of None is zero, both ways.
     - `run(args, params)`: how to evaluate on concrete arrays, for primitives with inner programs; may decline with
       NotImplemented, and is then compiled.
@@ -55,10 +57,13 @@ class Primitive:
     named = False              # whether `names(params)` can be other than empty
     call_primitive = False     # holds a program in parameter `jaxpr` (or `call_jaxpr`) that is simply called
     inline_when_linear = False
+    inline_in_high_orders = False
     map_primitive = False
     host: Callable[..., Any] | None = None
+    specialise: Callable[..., Any] | None = None
     live: str | None = None    # how a cotangent's dead elements stay so: see _ops/live.py
     selects: Any = False       # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    only_backward = False      # whether of this linear map only the transpose is known
     neutral: int | None = None # a coefficient that does no harm, for products with one
     singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule

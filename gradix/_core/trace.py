@@ -88,6 +88,7 @@ class Trace:
     """An interpreter of primitives at one level of nesting."""
 
     level: int
+    done: Any = None            # what the trace has done, where it is to do equal things once
 
     def process(self, prim, args, params):
         raise NotImplementedError
@@ -191,6 +192,12 @@ def install_evaluator(function) -> None:
 def bind(prim, args, params):
     """Apply `prim` in the trace in charge: the deepest among the operands' and the staging one."""
     top = state.stage
+    if top is None and not prim.named:              # the commonest case: nothing but arrays, in no trace
+        for a in args:
+            if isinstance(a, Tracer):
+                break
+        else:
+            return evaluate(prim, args, params)
     level = -1 if top is None else top.level
     for a in args:
         if isinstance(a, Tracer):

@@ -63,6 +63,7 @@ def converter(source, target):
 class ConvertElementType(Structural):
     """Each element's value in another dtype."""
 
+    silent = False
     live = "elements"
 
     @memoised
@@ -71,6 +72,9 @@ class ConvertElementType(Structural):
             raise ValueError(f"Cannot convert_element_type from {x.dtype} to {new_dtype}. Random keys convert to no "
                              "other dtype; gradix.random.key_data and wrap_key_data give and take their words.")
         return make_aval(x.shape, new_dtype, weak_type)
+
+    def specialise(self, x, *, new_dtype, weak_type):
+        return None if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)
 
     def host(self, x, *, new_dtype, weak_type):
         return x if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)(x)

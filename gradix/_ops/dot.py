@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
@@ -41,6 +42,14 @@ class DotGeneral(Primitive):
                 _types.clear()
             _types[key] = found
         return found
+
+    def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+        dtype, out = lhs.dtype, preferred_element_type
+        if dtype not in _BLAS or rhs.dtype != dtype or not (out is None or out == dtype):
+            return None
+        (lc, rc), (lb, _) = dimension_numbers
+        rows = not lb and lhs.ndim in (1, 2) and lc == (lhs.ndim - 1,) and rc == (0,) and rhs.ndim in (1, 2)
+        return np.dot if rows else _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
 
     def host(self, x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
         dtype, out = x.dtype, preferred_element_type         # not `out == None`: NumPy takes None for float64
@@ -258,7 +267,12 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
         (2, 4)
     """
-    (lc, rc), (lb, rb) = dimension_numbers
+    try:
+        (lc, rc), (lb, rb) = dimension_numbers
+    except (TypeError, ValueError):
+        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
+                        f"got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), ())), or use "
+                        "jnp.matmul, jnp.tensordot or jnp.einsum.") from None
     numbers = ((_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
                (_axes("lhs_batch", lb), _axes("rhs_batch", rb)))
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type)
@@ -272,7 +286,8 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred):
     if preferred is not None and preferred is not lhs.aval.dtype:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
     return bind(dot_general_p, (lhs, rhs), {
-        "dimension_numbers": numbers, "precision": canonicalize_precision(precision),
+        "dimension_numbers": numbers,
+        "precision": None if precision is None is state.jax_default_matmul_precision else canonicalize_precision(precision),
         "preferred_element_type": preferred})
 
 

@@ -40,6 +40,7 @@ _HOST = {FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.
 class Fft(Structural):
     """A Fourier transform over as many last axes as there are lengths."""
 
+    silent = False
     live = None
 
     def abstract(self, x, *, fft_type, fft_lengths):

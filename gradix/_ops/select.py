@@ -44,6 +44,11 @@ class SelectN(Primitive):
                             "gradix.numpy.where promotes them.")
         return make_aval(shape, cases[0].dtype, all(c.weak_type for c in cases))
 
+    def specialise(self, which, *cases):
+        if which.dtype != bool or not which.ndim:
+            return None
+        return lambda which, x, y: np.where(which, y, x)
+
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:
             # NumPy compares against a boolean fastest; which >= 1 is the second case.

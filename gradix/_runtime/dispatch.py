@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from gradix._runtime.program import Program, fetch, to_device
 
 _PROGRAMS_LIMIT = 1024
 _programs: dict[tuple, Program] = {}
+_PLANS_LIMIT = 1 << 14
+_plans: dict[tuple, tuple[Callable, Any, bool]] = {}    # what to call, the type of the result, whether it never warns
 _options = _config.state
+_ndarray = np.ndarray
 _modes = policy.modes()
 
 
@@ -27,7 +31,7 @@ def _silence() -> tuple[Callable, Callable]:
         from_private = np._core.umath
         quiet, variable = from_private._make_extobj(all="ignore"), from_private._extobj_contextvar
         variable.reset(variable.set(quiet))
-        return (lambda: variable.set(quiet)), variable.reset
+        return partial(variable.set, quiet), variable.reset
     except (AttributeError, TypeError):
         def enter() -> AbstractContextManager:
             state = np.errstate(all="ignore")
@@ -40,7 +44,56 @@ _quiet, _resume = _silence()
 
 
 def evaluate(prim, args, params):
-    """Apply a primitive to concrete arrays."""
+    """Apply a primitive to concrete arrays.
+
+    What was decided for these types and parameters before is found in one look; `_decide` does it the first time.
+    """
+    n = len(args)
+    if n == 2:
+        x, y = args
+        key = prim, _options.context, x.aval, y.aval
+    elif n == 1:
+        x, = args
+        key = prim, _options.context, x.aval
+    elif n == 3:
+        x, y, z = args
+        key = prim, _options.context, x.aval, y.aval, z.aval
+    else:
+        return _decide(prim, args, params, None)
+    if params:
+        key = *key, *params, *params.values()
+    try:
+        plan = _plans.get(key)
+    except TypeError:                       # a parameter that cannot be hashed
+        return _decide(prim, args, params, None)
+    if plan is None:
+        return _decide(prim, args, params, key)
+    host, out, silent = plan
+    a = x._host
+    if a is None:
+        a = x.host
+    if n != 1:
+        b = y._host
+        if b is None:
+            b = y.host
+    token = None if silent else _quiet()
+    try:
+        if n == 2:
+            result = host(a, b)
+        elif n == 1:
+            result = host(a)
+        else:
+            result = host(a, b, z._host if z._host is not None else z.host)
+    finally:
+        if token is not None:
+            _resume(token)
+    if type(result) is not _ndarray or result.dtype is not out.dtype:
+        result = _physical(result, out)
+    return ArrayImpl(result, out)
+
+
+def _decide(prim, args, params, key):
+    """Evaluate by the host rule, which is remembered under `key`, or by XLA."""
     host = prim.host
     if host is None:
         if prim.run is not None:
@@ -50,49 +103,25 @@ def evaluate(prim, args, params):
         return compiled(prim, args, params)
     context = _options.context
     mode, nans, infs = _modes.get(context) or policy.mode_of(context)
-    if len(args) == 2 and not prim.multiple_results:           # the commonest cases, without lists
-        x, y = args
-        out = prim.abstract(x.aval, y.aval, **params)
-        if out.size + x.aval.size + y.aval.size > prim.host_limit if mode == "auto" else mode == "xla":
-            return compiled(prim, args, params)
-        token = _quiet()
-        try:
-            result = host(x._host if x._host is not None else x.host,
-                          y._host if y._host is not None else y.host, **params)
-        finally:
-            _resume(token)
-    elif len(args) == 1 and not prim.multiple_results:
-        x, = args
-        out = prim.abstract(x.aval, **params)
-        if out.size + x.aval.size > prim.host_limit if mode == "auto" else mode == "xla":
-            return compiled(prim, args, params)
-        token = _quiet()
-        try:
-            result = host(x._host if x._host is not None else x.host, **params)
-        finally:
-            _resume(token)
-    else:
-        out = prim.abstract(*[a.aval for a in args], **params)
-        if prim.multiple_results:
-            return _evaluate_many(prim, args, params, out, mode, nans or infs)
-        size = out.size
-        for a in args:
-            size += a.aval.size
-        if size > prim.host_limit if mode == "auto" else mode == "xla":
-            return compiled(prim, args, params)
-        if prim.silent:
-            result = host(*[a._host if a._host is not None else a.host for a in args], **params)
-        else:
-            token = _quiet()
-            try:
-                result = host(*[a._host if a._host is not None else a.host for a in args], **params)
-            finally:
-                _resume(token)
-    if type(result) is not np.ndarray or result.dtype is not out.dtype:
-        result = _physical(result, out)
-    wrapped = ArrayImpl(result, out)
+    out = prim.abstract(*[a.aval for a in args], **params)
+    if prim.multiple_results:
+        return _evaluate_many(prim, args, params, out, mode, nans or infs)
+    size = out.size + sum([a.aval.size for a in args])
+    if size > prim.host_limit if mode == "auto" else mode == "xla":
+        return compiled(prim, args, params)
+    token = _quiet()
+    try:
+        result = host(*[a.host for a in args], **params)
+    finally:
+        _resume(token)
+    wrapped = ArrayImpl(_physical(result, out), out)
     if nans or infs:
         check_floats(prim.name, [wrapped])
+    elif key is not None:
+        if len(_plans) >= _PLANS_LIMIT:
+            _plans.clear()
+        quick = prim.specialise(*[a.aval for a in args], **params) if prim.specialise else None
+        _plans[key] = quick or (partial(host, **params) if params else host), out, prim.silent
     return wrapped
 
 
@@ -166,8 +195,9 @@ def check_floats(name: str, results) -> None:
 
 
 def clear() -> None:
-    """Forget the compiled single operations."""
+    """Forget the single operations, compiled or not."""
     _programs.clear()
+    _plans.clear()
 
 
 _trace.install_evaluator(evaluate)

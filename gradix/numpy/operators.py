@@ -108,6 +108,11 @@ def _rpow(self, other, modulo=None):
 
 
 def _matmul(self, other):
+    if isinstance(other, Array):
+        a, b = self.aval, other.aval
+        if a.ndim == 2 and b.ndim == 2 and a.dtype is b.dtype and not (a.weak_type or b.weak_type):
+            return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
+        return products.matmul(self, other)
     return products.matmul(self, other) if _is_operand(other) else NotImplemented
 
 

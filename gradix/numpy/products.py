@@ -17,7 +17,7 @@ from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import moveaxis, ravel
 
-_MATRICES = (((1,), (0,)), ((), ()))
+MATRICES = (((1,), (0,)), ((), ()))
 
 
 def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None) -> Array:
@@ -51,9 +51,10 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
         (2, 4)
     """
-    x, y = as_operand("matmul", a), as_operand("matmul", b, 1)
+    x = a if isinstance(a, Array) else as_operand("matmul", a)
+    y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
-        return contract(x, y, _MATRICES, precision, preferred_element_type)
+        return contract(x, y, MATRICES, precision, preferred_element_type)
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
