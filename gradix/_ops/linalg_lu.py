@@ -167,6 +167,8 @@ def _placed_identity(x, n: int, start: int):
 
 def take_rows(x, order):
     """The rows of matrices in the order that `order` gives for each."""
+    if not x.aval.size:                         # no rows, or rows of nothing
+        return x
     n = x.aval.ndim
     lead = tuple(range(n - 2))
     numbers = GatherDimensionNumbers(offset_dims=(n - 1,), collapsed_slice_dims=(n - 2,), start_index_map=(n - 2,),

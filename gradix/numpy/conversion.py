@@ -274,18 +274,18 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None):
     Args:
         x: an object with `__dlpack__` and `__dlpack_device__`.
         device: the device the array goes to.
-        copy: False refuses a copy; values in main memory are always copied.
+        copy: False refuses a copy; values of other libraries are always copied.
 
     Example:
         >>> import numpy as np, gradix.numpy as jnp
         >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
         Array([0., 1., 2.], dtype=float32)
     """
+    if isinstance(x, Array):
+        return x if device is None else place(x, device, None)
     if copy is False:
         raise ValueError("from_dlpack(copy=False) is not possible: arrays are immutable, the values' owner is not. "
                          "Leave copy out.")
-    if isinstance(x, Array):
-        return x if device is None else place(x, device, None)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}.")
     return array(np.from_dlpack(x), device=device)

@@ -96,7 +96,7 @@ def default_fill(dtype):
 
 def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
     aval = x.aval
-    if 0 in plan.inner and aval.size and not dtypes.is_extended(aval.dtype):
+    if 0 in plan.inner and not dtypes.is_extended(aval.dtype):
         return convert(lax.full(plan.inner, number(0, aval.dtype)), aval.dtype, aval.weak_type)
     numbers = plan.memo.get("gather")
     if numbers is None:
