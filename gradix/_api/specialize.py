@@ -31,7 +31,7 @@ class Segment:
     `ways` holds, for each value the decision has had, the segment that follows.
     """
 
-    __slots__ = ("cut", "traced", "kind", "place", "ways", "above", "out_tree", "used", "calls")
+    __slots__ = ("cut", "traced", "kind", "place", "ways", "above", "out_tree", "used", "calls", "take", "moves")
 
     def __init__(self, cut: Cut, traced: Traced | None, kind: str, place, above, out_tree=None):
         self.cut, self.traced, self.kind, self.place = cut, traced, kind, place
@@ -39,17 +39,26 @@ class Segment:
         self.out_tree = out_tree
         self.ways: dict[Any, Segment] = {}
         self.used = self.calls = 0
+        self.take = cut.take
+        # i: the value of that number carried in; ~i: the result of that number
+        self.moves = [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
 
-    def run(self, values: list) -> list:
-        """The results, for the values carried into the segment: compiled, or bound where they are traced."""
+    def run(self, values: list, is_concrete: bool) -> list:
+        """The results, for the values carried into the segment: compiled, or bound where they may be traced."""
         traced = self.traced
         if traced is None:
             return []
-        args = [values[i] for i in self.cut.take]
+        args = [values[i] for i in self.take]
         consts = self.cut.consts
-        if state.stage is None and not any(isinstance(a, Tracer) for a in args + consts):
-            return traced.run(consts + args)
+        if is_concrete:
+            return traced.run(consts + args if consts else args)
         return bind(jit_p, [*consts, *args], {"jaxpr": traced.jaxpr, "name": traced.name})
+
+    def carried(self, outs: list, values: list) -> list:
+        """The values after the segment, or the function's results."""
+        if self.moves is None:
+            return self.cut.carried(outs, values)
+        return [values[i] if i >= 0 else outs[~i] for i in self.moves]
 
     def is_like(self, other: Segment) -> bool:
         """Whether the function did the same here, and carries on the same values."""
@@ -61,6 +70,10 @@ class Segment:
         assert self.cut.decision is not None
         found = _fetch(value_at(self.cut.decision, outs, values), self.kind, self.place)
         return found, _key(found, self.kind)
+
+
+def _is_concrete(values: list) -> bool:
+    return state.stage is None and not any(isinstance(x, Tracer) for x in values)
 
 
 def _fetch(x, kind: str, place):
@@ -113,14 +126,15 @@ class Tree:
 
     def run(self, leaves: list):
         values, script, segment = leaves, [], self.root
+        is_concrete = _is_concrete(leaves)
         while segment is not None:
-            outs = segment.run(values)
+            outs = segment.run(values, is_concrete)
             if segment.out_tree is not None:
                 self.clock = segment.used = self.clock + 1
                 segment.calls += 1
-                return segment.out_tree.unflatten(segment.cut.carried(outs, values))
+                return segment.out_tree.unflatten(segment.carried(outs, values))
             value, key = segment.decide(outs, values)
-            values = segment.cut.carried(outs, values)
+            values = segment.carried(outs, values)
             script.append((segment, value))
             segment = segment.ways.get(key)
         return self._record(leaves, values, script)
@@ -255,7 +269,7 @@ class Recording:
                 raise LostValue
             cut = trace.end(outs)
         segment = self._segment(cut, "", None, out_tree)
-        results = cut.carried(segment.run(self.values), self.values)
+        results = segment.carried(self._run(segment), self.values)
         if not self.tree.captures:
             self.tree.add(self.new)
         return out_tree.unflatten(results)
@@ -270,9 +284,9 @@ class Recording:
             self.trace.resume(segment.cut.numbers)
             return value
         segment = self._segment(cut, kind, source.current())
-        outs = self._outside(segment.run, self.values)
+        outs = self._outside(self._run, segment)
         value, key = self._outside(segment.decide, outs, self.values)
-        self.values, self.above = cut.carried(outs, self.values), (segment, key)
+        self.values, self.above = segment.carried(outs, self.values), (segment, key)
         self.trace.resume(cut.numbers)
         return value
 
@@ -288,6 +302,9 @@ class Recording:
             above.ways[key] = segment
         self.new.append(segment)
         return segment
+
+    def _run(self, segment: Segment) -> list:
+        return segment.run(self.values, _is_concrete([*self.values, *segment.cut.consts]))
 
     def _outside(self, function: Callable, *args):
         """Call in the transformations around the recording, not in it."""
