@@ -18,8 +18,9 @@ _FOLDER = pathlib.Path(runtime.__file__).parent
 # Every attribute of jaxlib's modules that the runtime reads.
 NAMES = {
     "jaxlib._jax": {"Device", "DeviceList", "HostBufferSemantics", "JaxRuntimeError", "PjitFunctionCache",
-                    "SingleDeviceSharding", "config", "jax_jit", "pjit", "array_result_handler", "batched_device_put", "buffer_to_dlpack_managed_tensor",
-                    "dlpack_managed_tensor_to_buffer", "hlo_module_cost_analysis", "mlir", "set_tracebacks_enabled"},
+                    "SingleDeviceSharding", "config", "jax_jit", "pjit", "array_result_handler",
+                    "batched_device_put", "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",
+                    "hlo_module_cost_analysis", "mlir", "set_tracebacks_enabled"},
     "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "make_cpu_client",
                           "register_custom_call_target", "_version"},
     "jaxlib.version": {"__version__"},
@@ -80,6 +81,11 @@ def test_running_imports_no_jax_and_prints_nothing():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def without_loader(stderr: str) -> str:
+    """What was written but for the lines of XLA's loader: until 0.10.2 it takes LLVM's tuning for features of the CPU."""
+    return "".join([line for line in stderr.splitlines(True) if "cpu_aot_loader.cc" not in line])
+
+
 def test_programs_run_on_the_device_asked_for():
     done = run("""if True:
         import numpy as np
@@ -95,7 +101,7 @@ def test_programs_run_on_the_device_asked_for():
             out, = e([b])
             assert e.device is d and out._sharding._device is d and xla.get(out).tolist() == [1, 1, 1]
         print(len(xla.devices()))""")
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "4", "")
+    assert (done.returncode, done.stdout.strip(), without_loader(done.stderr)) == (0, "4", "")
 
 
 def test_threads_share_a_program():
