@@ -51,7 +51,8 @@ def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.Compi
     o.num_partitions = b.num_partitions = devices.shape[1]
     assignment = xc.DeviceAssignment.create(devices.astype(np.int32))
     o.device_assignment = b.device_assignment = assignment
-    o.env_option_overrides = list(_flags(opts, platform).items())
+    o.env_option_overrides = [(k, v) for k, v in _flags(opts, platform).items()
+                              if k not in _dropped or k in dict(opts.overrides)]
     extra = b"".join([_extra_option(k, v) for k, v in _extras(opts, platform)])
     return xc.CompileOptions.ParseFromString(o.SerializeAsString() + extra) if extra else o
 
@@ -75,12 +76,11 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
     if opts.quick:
         flags["xla_backend_optimization_level"] = 0
-    ours = {k: v for k, v in flags.items() if k not in _dropped}
-    return {**ours, **dict(opts.overrides)}
+    return {**flags, **dict(opts.overrides)}
 
 
 def options_key(opts: Options, platform: str) -> str:
-    """All that `build` asks of the compiler, as text for the key of a disk cache."""
+    """All that we would ask of the compiler, as text for the key of a disk cache."""
     return f"{sorted(_flags(opts, platform).items())} {_extras(opts, platform)}"
 
 
@@ -94,6 +94,11 @@ def drop_unknown(opts: Options, error: Exception) -> bool:
              if k in text and k not in user and k not in _dropped}
     _dropped.update(found)
     return bool(found)
+
+
+def is_unknown(flag: str) -> bool:
+    """Whether XLA has refused a flag of ours as one it does not know."""
+    return flag in _dropped
 
 
 @functools.lru_cache(None)

