@@ -16,7 +16,7 @@ from gradix.random.draws import (
     number,
     parameter,
     parameter_shape,
-    sampler,
+    rejection_sampler,
     spread,
 )
 from gradix.random.floats import draw_uniform, split_keys
@@ -64,7 +64,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     return _poisson(take_key("poisson", key), lam, shape=shape, dtype=dtype)
 
 
-@sampler
+@rejection_sampler
 def _poisson(key, lam, *, shape, dtype):
     lam = spread(lam, _F32, shape)
     few = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, number(10, _F32)))
@@ -148,7 +148,7 @@ def _common_float(n, p):
     return dtypes.to_inexact_dtype(dtypes.result_type(n, p))
 
 
-@sampler
+@rejection_sampler
 def _binomial(key, n, p, *, shape, dtype):
     n, p = spread(n, dtype, shape), spread(p, dtype, shape)
     c = lambda x: number(x, dtype)                                          # noqa: E731
@@ -269,7 +269,7 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
     return lax.convert_element_type(drawn, dtype)
 
 
-@sampler
+@rejection_sampler
 def _multinomial(key, n, p, *, shape, dtype, unroll):
     *batch, count = shape
     p = lax.convert_element_type(p, dtype)

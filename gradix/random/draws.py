@@ -7,11 +7,14 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from gradix import lax
 from gradix._api.jit import jit
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, shared
+from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.dimensions import canonical_shape
@@ -20,8 +23,8 @@ EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly
 _options = config.state
 
 
-def sampler(function: Callable) -> Callable:
-    """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once while small, else compiled as one program.
+def sampler(function: Callable, limit: int = EAGER_LIMIT) -> Callable:
+    """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once up to `limit` elements, else compiled as one program.
 
     Inside a traced function it is one equation, `jit[name=_uniform ...]`, traced once per signature.
     """
@@ -30,11 +33,15 @@ def sampler(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def draw(key, *args, shape, **options):
-        if state.stage is None and size_of(shape) <= EAGER_LIMIT:
+        if state.stage is None and size_of(shape) <= limit:
             return function(key, *args, shape=shape, **options)
         return compiled(key, *args, shape=shape, **options)
 
     return draw
+
+
+REJECTION_LIMIT = 1 << 9         # as EAGER_LIMIT, of draws that loop until all elements are accepted
+rejection_sampler = functools.partial(sampler, limit=REJECTION_LIMIT)
 
 
 def size_of(shape: tuple) -> Any:
@@ -150,7 +157,7 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        found = _numbers[key] = shared(lax.full((), x, dtype))
+        found = _numbers[key] = shared(ArrayImpl(np.asarray(x, dtype), make_aval((), dtype)))    # never a tracer
     return found
 
 

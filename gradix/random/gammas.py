@@ -14,7 +14,7 @@ from gradix.random.draws import (
     number,
     parameter,
     parameter_shape,
-    sampler,
+    rejection_sampler,
     shape_of,
     size_of,
     spread,
@@ -141,7 +141,7 @@ def _tiny(x):
     return number(float(dtypes.finfo(x.aval.dtype).tiny), x.aval.dtype)
 
 
-@sampler
+@rejection_sampler
 def _gamma(key, a, *, shape, dtype, log_space):
     a = spread(a, dtype, shape)
     keys = lax.reshape(random_split(key, (size_of(shape),)), shape)
@@ -209,7 +209,7 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     return _beta(take_key("beta", key), a, b, shape=shape, dtype=dtype)
 
 
-@sampler
+@rejection_sampler
 def _beta(key, a, b, *, shape, dtype):
     a_key, b_key = split_keys(key, 2)
     log_a = _gamma(a_key, a, shape=shape, dtype=dtype, log_space=True)
@@ -241,7 +241,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     return _chisquare(take_key("chisquare", key), df, shape=shape, dtype=dtype)
 
 
-@sampler
+@rejection_sampler
 def _chisquare(key, df, *, shape, dtype):
     two = number(2, dtype)
     half = lax.div(lax.convert_element_type(df, dtype), two)
@@ -270,7 +270,7 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     return _f(take_key("f", key), dfnum, dfden, shape=shape, dtype=dtype)
 
 
-@sampler
+@rejection_sampler
 def _f(key, dfnum, dfden, *, shape, dtype):
     below_key, above_key = split_keys(key, 2)
     dfnum, dfden = spread(dfnum, dtype, shape), spread(dfden, dtype, shape)
@@ -300,7 +300,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     return _t(take_key("t", key), df, shape=shape, dtype=dtype)
 
 
-@sampler
+@rejection_sampler
 def _t(key, df, *, shape, dtype):
     normal_key, gamma_key = split_keys(key, 2)
     half = lax.div(spread(df, dtype, shape), number(2, dtype))
@@ -346,7 +346,7 @@ def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
     return shape
 
 
-@sampler
+@rejection_sampler
 def _dirichlet(key, alpha, *, shape, dtype):
     logs = _gamma(key, alpha, shape=shape, dtype=dtype, log_space=True)
     last = len(shape) - 1

@@ -6,6 +6,8 @@ from scipy import special, stats
 import gradix
 import gradix.numpy as jnp
 from gradix import random
+from gradix._core.array import ArrayImpl
+from gradix.random import draws
 
 # What JAX draws from key(7), rounded to 7 digits.
 KNOWN = [
@@ -136,3 +138,17 @@ def test_orthogonal(n, m, dtype):
 def test_errors(call, match):
     with pytest.raises(ValueError, match=match):
         call(random.key(0))
+
+
+def test_numbers_met_first_while_tracing_are_none_of_the_trace(monkeypatch):
+    monkeypatch.setattr(draws, "_numbers", {})
+    gradix.jit(lambda key: (random.poisson(key, 50.0), random.binomial(key, 100, 0.3), random.gamma(key, 0.5)))(random.key(0))
+    assert all(type(x) is ArrayImpl for x in draws._numbers.values()) and draws._numbers
+    random.binomial(random.key(0), 100, 0.3)
+
+
+@pytest.mark.parametrize("size", [500, 5000])
+def test_draws_are_those_of_the_compiled_program(size):
+    """Whether composed or compiled."""
+    draw = lambda key: random.gamma(key, 1.5, (size,))                                      # noqa: E731
+    np.testing.assert_allclose(np.asarray(draw(random.key(0))), np.asarray(gradix.jit(draw)(random.key(0))), rtol=2e-6)
