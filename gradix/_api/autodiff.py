@@ -20,6 +20,7 @@ from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tan
 from gradix._ops.convert import convert_element_type
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize, trace_for
+from gradix._transforms.repeats import is_slope
 
 _FLOAT0 = dtypes.float0
 
@@ -125,7 +126,8 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
             outs, aux = flat.split_aux(outs)
         _check_scalar("grad", flat.out_tree, outs, holomorphic)
         y, = outs
-        cts = iter(program.transpose([full_like_one(y.aval), *[None] * (len(program.outs) - 1)]))
+        one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
+        cts = iter(program.apply([one])[:1] if is_slope(program, leaves) else program.transpose([one, *rest]))
         grads = iter([_finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves])
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)

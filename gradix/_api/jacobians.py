@@ -13,7 +13,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import is_staging
 from gradix._ops.arithmetic import add
-from gradix._ops.basis import instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._ops.basis import full_like_one, instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.iota import broadcasted_iota
@@ -128,6 +128,9 @@ def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
 
     The mapped axis is the first or the last of each result.
     """
+    if len(avals) == 1 and avals[0].size == 1:         # one direction: nothing to map
+        outs = function(full_like_one(tangent_aval(avals[0])))
+        return [None if o is None else _placed(o, None, 1, front) for o in outs]
     size, basis = sum([a.size for a in avals]), _basis(avals)
     present: list[bool] = []
 

@@ -22,6 +22,7 @@ class Call(Primitive):
     named = True
     call_primitive = True
     live = "call"
+    inline_in_high_orders = True       # tangents that are equal outside are not, as operands of a program
 
     def abstract(self, *avals, jaxpr, name, **_):
         return jaxpr.out_avals

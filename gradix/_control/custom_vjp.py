@@ -80,6 +80,7 @@ class CustomLinear(Primitive):
     """The linear map known only by its transpose, `bwd`; operands are `num_res` residuals, then tangents."""
 
     multiple_results = True
+    only_backward = True
 
     def abstract(self, *avals, out_avals, **_):
         return list(out_avals)

@@ -16,6 +16,7 @@ class Remat(Call):
 
     live = None                # its equations stay together, to be computed again
     selects = False
+    inline_in_high_orders = False
 
     def run(self, args, params):
         return eval_closed(params["jaxpr"], *args)

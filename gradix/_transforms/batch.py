@@ -63,6 +63,9 @@ class BatchTrace(Interpreter):
         self.size = axis.size
 
     def interpret(self, prim, args, params):
+        return self.map(prim, args, params) if self.done is None else self.done.once(self.map, prim, args, params)
+
+    def map(self, prim, args, params):
         vals, axes = [], []
         for a in args:
             if type(a) is BatchTracer and a._trace is self:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from gradix._core.jaxpr import ClosedJaxpr, inherit
-from gradix._core.trace import Interpreter, Tracer, new_level
+from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import instantiate
+from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import eval_closed, stage
 
 
@@ -38,6 +39,11 @@ class JVPTrace(Interpreter):
     doing = "differentiating"
 
     def interpret(self, prim, args, params):
+        return self.push(prim, args, params) if self.done is None else self.done.once(self.push, prim, args, params)
+
+    def push(self, prim, args, params):
+        if self.done is not None and prim.inline_in_high_orders and state.stage is not None:
+            return eval_closed(params["jaxpr"], *args)
         primals, tangents = [], []
         for a in args:
             if type(a) is JVPTracer and a._trace is self:
@@ -72,6 +78,7 @@ def jvp(function, primals, tangents, trace: JVPTrace | None = None) -> tuple[lis
     """Outputs and tangents of a function on lists; a tangent of None is zero, in and out."""
     trace = JVPTrace() if trace is None else trace
     trace.function = function
+    share(primals, trace, *[t._trace for t in tangents if isinstance(t, Tracer)])
     with new_level(trace):
         args = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents)]
         pairs = [trace.split(o) for o in function(*args)]
@@ -103,6 +110,6 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
 
     avals = closed.in_avals
     jaxpr, consts = stage(both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info)
-    result = ClosedJaxpr(jaxpr, consts), tuple(out_nonzero)
+    result = of_higher_order(ClosedJaxpr(jaxpr, consts), closed), tuple(out_nonzero)
     closed.memo[key] = result
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit
+from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level, state
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
@@ -12,6 +12,7 @@ from gradix._ops.live import Live, cut, guarded, joined, joined_all, passed
 from gradix._transforms.dce import without_dead
 from gradix._transforms.finite import is_suspect, mark, may_be_infinite
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
+from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
 _BOOL = np.dtype(bool)
@@ -58,6 +59,10 @@ class LinearProgram:
             else:
                 env.append(out)
         return [None if i is None else env[i] for i in self.outs]
+
+    def can_push(self) -> bool:
+        """Whether every equation is known by more than its transpose."""
+        return not any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in self.eqns)
 
     def transpose(self, cts) -> list:
         """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
@@ -157,6 +162,10 @@ def _pull_live(e: TapeEqn, ct, total: list, lives: dict) -> None:
             _add(total, lives, index, c, passed(prim, position, args, e.params, e.avals[0], live))
 
 
+def _only_backward(jaxpr) -> bool:
+    return any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
+
+
 _markers: dict = {}
 
 
@@ -184,6 +193,9 @@ class Tape(Trace):
         return TapeTracer(self, aval, self.count - 1)
 
     def process(self, prim, args, params):
+        return self._put(prim, args, params) if self.done is None else self.done.once(self._put, prim, args, params)
+
+    def _put(self, prim, args, params):
         if prim.inline_when_linear:          # calls of user rules are recorded by what they do
             return eval_closed(params["call_jaxpr"], *args)
         if not prim.multiple_results:
@@ -238,6 +250,7 @@ def linearize(function, primals, active) -> tuple[list, LinearProgram]:
     """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program."""
     tape, trace = Tape(), LinearizeTrace()
     trace.function = function
+    share(primals, tape, trace)
     with new_level(tape), new_level(trace):
         args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
                 for x, a in zip(primals, active)]
@@ -323,7 +336,8 @@ def _split(closed, nonzero, instantiated) -> Split:
     for i in seen["suspects"]:
         mark(lin_jaxpr.invars[i])
     sources = [seen["places"][id(r)] for r in residuals]
-    return Split(ClosedJaxpr(jaxpr, consts), ClosedJaxpr(lin_jaxpr, lin_consts), sources, nonzero, out_nonzero,
+    known, linear = ClosedJaxpr(jaxpr, consts), ClosedJaxpr(lin_jaxpr, lin_consts)
+    return Split(of_higher_order(known, closed), of_higher_order(linear, closed), sources, nonzero, out_nonzero,
                  seen["n"])
 
 
@@ -373,7 +387,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives
     ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
     jaxpr, consts = stage(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
-    found = closed.memo[key] = without_dead(ClosedJaxpr(jaxpr, consts)), list(live)
+    found = closed.memo[key] = of_higher_order(without_dead(ClosedJaxpr(jaxpr, consts)), closed), list(live)
     return found
 
 
