@@ -51,6 +51,11 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
         out[...] = np.arange(permutation_size)
         if not pivots.size:
             return out
+        if pivots.ndim == 1:                    # exchanges in a list are quicker than in an array
+            order = list(range(permutation_size))
+            for i, j in enumerate(pivots.tolist()):
+                order[i], order[j] = order[j], order[i]
+            return np.array(order, INDEX)
         rows, flat = out.reshape(-1, permutation_size), pivots.reshape(-1, pivots.shape[-1])
         every = np.arange(len(rows))
         for i in range(pivots.shape[-1]):
@@ -104,7 +109,7 @@ class LU(Factorization):
             factors, pivots = x, np.zeros((*lead, min(m, n)), INDEX)
         else:
             factor = getattr(_lapack, routine(x.dtype, "getrf"))
-            factors, pivots = each(lambda a: factor(a)[:2], tuple(lead), outs, x)
+            factors, pivots = each(lambda a: factor(a)[:2], tuple(lead), outs, x) if lead else factor(x)[:2]
         return [factors, pivots, lu_pivots_to_permutation_p.host(pivots, permutation_size=m)]
 
     def jvp(self, primals, tangents):
@@ -205,7 +210,7 @@ def lu(x):
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
 
     Returns:
-        L below the diagonal (its own diagonal is ones) and U above in one matrix; the row each row was exchanged
+        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row each row was exchanged
         with; the permutation of the rows.
 
     Example:
@@ -215,5 +220,4 @@ def lu(x):
         Array([[2. , 2. ],
                [0.5, 1. ]], dtype=float32)
     """
-    factors, pivots, permutation = bind(lu_p, (as_operand("lu", x),), {})
-    return factors, pivots, permutation
+    return list(bind(lu_p, (as_operand("lu", x),), {}))

@@ -5,7 +5,7 @@ import os
 
 
 class Namespace:
-    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors`.
+    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors .image .flatten_util`.
 
     Modules are imported when first asked for, so that a missing one fails its own cases only.
     """
@@ -18,6 +18,8 @@ class Namespace:
         "nn": ".nn",
         "tree_util": ".tree_util",
         "errors": ".errors",
+        "image": ".image",
+        "flatten_util": ".flatten_util",
     }
 
     def __init__(self, name):

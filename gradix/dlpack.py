@@ -1,0 +1,56 @@
+"""Exchange of arrays with other libraries through the DLPack protocol."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._runtime import xla
+from gradix.numpy.conversion import array, from_dlpack as _from_numpy
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+_SUPPORTED = frozenset([np.dtype(d) for d in (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128").split()]
+    + [np.dtype(dtypes.bfloat16)])
+
+
+def is_supported_dtype(dtype) -> bool:
+    """Whether arrays of a dtype can be exchanged.
+
+    Example:
+        >>> from gradix import dlpack
+        >>> dlpack.is_supported_dtype("bfloat16"), dlpack.is_supported_dtype("int4")
+        (True, False)
+    """
+    return np.dtype(getattr(dtypes, dtype, dtype) if isinstance(dtype, str) else dtype) in _SUPPORTED
+
+
+def from_dlpack(external_array, device=None, copy: bool | None = None):
+    """An array of the values of another library's array.
+
+    Args:
+        external_array: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
+        device: the device or sharding the array goes to.
+        copy: None and True copy the values; False is refused, since arrays are immutable and the owner's values are not.
+
+    Raises:
+        TypeError: the object does not speak the protocol.
+        ValueError: a copy is refused.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix import dlpack
+        >>> dlpack.from_dlpack(np.arange(3, dtype=np.float32))
+        Array([0., 1., 2.], dtype=float32)
+    """
+    if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got "
+                        f"{type(external_array)}. Pass the array itself instead of its capsule.")
+    try:
+        return _from_numpy(external_array, device=device, copy=copy)
+    except (BufferError, RuntimeError):                     # a dtype that NumPy does not exchange: bfloat16
+        buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
+        shared = ArrayImpl(None, make_aval(tuple(buffer.shape), buffer.dtype), buffer)
+        return array(np.array(shared.host), device=device)

@@ -1,0 +1,76 @@
+"""Pytrees of arrays as one vector."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix import lax
+from gradix._api.autodiff import arrays
+from gradix._base.tree import tree_flatten
+from gradix._core import dtypes
+from gradix._core.array import as_array, typeof
+
+__all__ = ["ravel_pytree"]
+
+
+class _Unravel:
+    """The way back from a vector to a pytree; equal for pytrees of one structure and type, so that jit knows it again."""
+
+    __slots__ = ("tree", "avals", "dtype")
+
+    def __init__(self, tree, avals: tuple, dtype):
+        self.tree, self.avals, self.dtype = tree, avals, dtype
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, _Unravel) and (self.tree, self.avals, self.dtype) == (other.tree, other.avals, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.avals, self.dtype))
+
+    def __call__(self, flat):
+        flat, size = as_array(flat), sum(a.size for a in self.avals)
+        mixed = any(a.dtype != self.dtype for a in self.avals)
+        if mixed and flat.aval.dtype != self.dtype:
+            raise TypeError(f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype {self.dtype}: the "
+                            f"leaves have several dtypes. Convert it with .astype({str(self.dtype)!r}).")
+        if flat.aval.size != size:
+            raise ValueError(f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} elements.")
+        flat, leaves, start = lax.reshape(flat, (size,)), [], 0
+        for aval in self.avals:
+            part = lax.reshape(lax.slice_in_dim(flat, start, start + aval.size), aval.shape)
+            start += aval.size
+            if mixed:
+                part = lax.real(part) if part.aval.dtype in dtypes.COMPLEX and aval.dtype not in dtypes.COMPLEX else part
+                part = lax.convert_element_type(part, aval.dtype)
+            leaves.append(part)
+        return self.tree.unflatten(leaves)
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
+    """All elements of a pytree's arrays as one vector, and the function that makes the pytree of such a vector again.
+
+    Args:
+        pytree: arrays and numbers.
+
+    Returns:
+        The vector, of the dtype that those of the leaves promote to, float32 for no leaves; and the function. It takes
+        vectors of another dtype only where all leaves have one dtype.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.flatten_util import ravel_pytree
+        >>> flat, unravel = ravel_pytree({"w": jnp.ones((2, 1)), "b": jnp.zeros(1)})
+        >>> flat
+        Array([0., 1., 1.], dtype=float32)
+        >>> unravel(2 * flat)["w"].shape
+        (2, 1)
+    """
+    leaves, tree = tree_flatten(pytree)
+    if not leaves:
+        return lax.full((0,), 0, np.float32), _Unravel(tree, (), np.dtype("float32"))
+    leaves = arrays("ravel_pytree", leaves, tree, "leaf ")
+    dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])         # numbers count as arrays of theirs
+    flat = [lax.reshape(lax.convert_element_type(x, dtype), (x.aval.size,)) for x in leaves]
+    return lax.concatenate(flat, 0), _Unravel(tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype)

@@ -1,0 +1,230 @@
+"""Images resampled: `resize`, and `scale_and_translate`."""
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from operator import index
+
+import ml_dtypes
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix.numpy.promotion import as_operand
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How the value between pixels is found."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """The method by its name, in small letters.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        if s not in _NAMES:
+            raise ValueError(f'Unknown resize method "{s}"; there are {", ".join(_NAMES)}.')
+        return _NAMES[s]
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    "lanczos3": ResizeMethod.LANCZOS3, "lanczos5": ResizeMethod.LANCZOS5,
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
+}
+
+
+# -- kernels: the weight of a pixel at distance x ----------------------------------------------------------------------
+
+def _triangle(x):
+    return jnp.maximum(0, 1 - x)
+
+
+def _lanczos(radius: float, x):
+    """sinc(x) sinc(x / radius)."""
+    near = x > 1e-3
+    safe = jnp.where(near, x, 1)
+    y = radius * jnp.sin(np.pi * safe) * jnp.sin(np.pi * safe / radius) / (np.pi ** 2 * safe ** 2)
+    return jnp.where(x > radius, 0, jnp.where(near, y, 1))
+
+
+def _cubic(a: float, x):
+    """R. Keys, "Cubic convolution interpolation for digital image processing" (1981), eq. 8."""
+    inner = ((a + 2) * x - (a + 3)) * x * x + 1
+    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return jnp.where(x >= 2, 0, jnp.where(x >= 1, outer, inner))
+
+
+_KERNELS = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: lambda x: _lanczos(3.0, x),
+    ResizeMethod.LANCZOS5: lambda x: _lanczos(5.0, x),
+    ResizeMethod.CUBIC: lambda x: _cubic(-0.5, x),
+    ResizeMethod.CUBIC_PYTORCH: lambda x: _cubic(-0.5, x),
+}
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+def _weights(size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, dtype):
+    """The part of each input pixel, in rows, in each output pixel, in columns."""
+    inverse = 1 / scale
+    at = (jnp.arange(out, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5      # where it lies in the input
+    inside = (at >= -0.5) & (at <= size - 0.5)
+    if method is ResizeMethod.AREA:
+        return jnp.where(inside, _overlaps(size, at, inverse, dtype), 0)
+    if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
+        return _clamped_cubic(size, at, dtype)
+    stretch = jnp.maximum(inverse, 1) if antialias else 1            # wider when many pixels become one
+    x = abs(at[None, :] - jnp.arange(size, dtype=dtype)[:, None]) / stretch
+    weights = _KERNELS[method](x)
+    total = weights.sum(0, keepdims=True)
+    enough = abs(total) > 1000 * float(ml_dtypes.finfo(np.float32).eps)
+    weights = jnp.where(enough, weights / jnp.where(total != 0, total, 1), 0)
+    return jnp.where(inside, weights, 0)
+
+
+def _overlaps(size: int, at, inverse, dtype):
+    """The part of each output pixel that lies in each input pixel."""
+    left = jnp.arange(size, dtype=dtype)[:, None]
+    low, high = at + 0.5 - 0.5 * inverse, at + 0.5 + 0.5 * inverse
+    shared = jnp.maximum(jnp.minimum(high, left + 1) - jnp.maximum(low, left), 0)
+    total = shared.sum(0, keepdims=True)
+    return jnp.where(total > 0, shared / jnp.where(total > 0, total, 1), 0)
+
+
+def _clamped_cubic(size: int, at, dtype):
+    """Four neighbours each, those beyond an edge being the pixel at the edge; Keys' kernel with a = -0.75."""
+    first = jnp.floor(at)
+    weights = jnp.zeros((size, at.shape[0]), dtype)
+    places = jnp.arange(size, dtype=dtype)[:, None]
+    for k in range(-1, 3):
+        neighbour = jnp.clip(first + k, 0, size - 1)
+        weights += jnp.where(places == neighbour, _cubic(-0.75, abs(at - (first + k))), 0)
+    return weights
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+def _method(method) -> ResizeMethod:
+    if isinstance(method, ResizeMethod):
+        return method
+    if not isinstance(method, str):
+        raise TypeError(f"method must be a ResizeMethod or its name, got {method!r} of type {type(method).__name__}.")
+    return ResizeMethod.from_string(method)
+
+
+def _image(name: str, image, shape) -> tuple:
+    image, shape = as_operand(name, image), tuple([index(n) for n in shape])
+    if len(shape) != image.ndim:
+        raise ValueError("shape must have length equal to the number of dimensions of the image; got "
+                         f"{shape} for an image of shape {image.shape}. Axes that stay are in it too.")
+    return image, shape
+
+
+def _exact(dtype):
+    """The dtype that weights are computed in."""
+    return np.dtype("float64" if dtype in (np.float64, np.complex128) else "float32")
+
+
+def _resampled(image, shape, axes, scale, translation, method, antialias, precision):
+    dtype = image.dtype if image.dtype in dtypes.INEXACT else jnp.float32
+    image, exact = image.astype(dtype), _exact(dtype)
+    for i, axis in enumerate(axes):
+        weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, exact)
+        image = jnp.moveaxis(jnp.tensordot(image, weights.astype(dtype), ((axis,), (0,)), precision=precision), -1, axis)
+    return image
+
+
+def resize(image, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
+           precision=lax.Precision.HIGHEST):
+    """An image of another size.
+
+    Args:
+        image: an array; every axis is resized whose size differs.
+        shape: the new size of each axis.
+        method: a `ResizeMethod`, or "nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5", "area".
+            "cubic-pytorch" differs from "cubic" without `antialias`: it repeats the pixels at the edges.
+        antialias: use wider kernels where the image becomes smaller.
+        precision: of the products, as for `lax.dot_general`.
+
+    Returns:
+        An array of `shape`; of the dtype of `image` for "nearest", else of a floating one.
+
+    Raises:
+        ValueError: the method is unknown, or `shape` has another length than that of the image.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import image
+        >>> image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
+        Array([0., 1., 3., 4.], dtype=float32)
+    """
+    image, shape = _image("resize", image, shape)
+    method = _method(method)
+    axes = [i for i, (m, n) in enumerate(zip(image.shape, shape)) if m != n]
+    if method is ResizeMethod.NEAREST:
+        for axis in axes:
+            n = image.shape[axis]
+            places = np.floor((np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) / np.float32(shape[axis]))
+            image = jnp.take(image, places.astype("i4"), axis, mode="clip")
+        return image
+    if not all(image.shape):
+        raise ValueError(f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}.")
+    scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
+    return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
+
+
+def scale_and_translate(image, shape: Sequence[int], spatial_dims: Sequence[int], scale, translation,
+                        method: str | ResizeMethod, antialias: bool = True, precision=lax.Precision.HIGHEST):
+    """An image scaled and moved: what was at `x` comes to stand at `x scale + translation`.
+
+    Pixel i covers i to i + 1. Where the result lies outside of the image it is zero.
+
+    Args:
+        image: an array.
+        shape: the size of each axis of the result.
+        spatial_dims: the axes that are scaled and moved.
+        scale: a factor for each of them; it may be traced.
+        translation: an offset in pixels of the result for each of them; it may be traced.
+        method: as for `resize`, except "nearest".
+        antialias: use wider kernels where the image becomes smaller.
+        precision: of the products, as for `lax.dot_general`.
+
+    Raises:
+        ValueError: the method is unknown or "nearest", an axis is out of range, or numbers of axes differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import image
+        >>> image.scale_and_translate(jnp.array([1.0, 2.0]), (4,), (0,), jnp.ones(1), jnp.ones(1), "linear")
+        Array([0., 1., 2., 0.], dtype=float32)
+    """
+    image, shape = _image("scale_and_translate", image, shape)
+    method = _method(method)
+    if method is ResizeMethod.NEAREST:
+        raise ValueError("Nearest neighbor resampling is not currently supported for scale_and_translate: it has no "
+                         "derivative. Use 'linear', or resize.")
+    axes = [index(a) for a in spatial_dims]
+    for a in axes:
+        if not -image.ndim <= a < image.ndim:
+            raise ValueError(f"axis {a} is out of bounds for array of dimension {image.ndim}.")
+    scale, translation = as_operand("scale_and_translate", scale), as_operand("scale_and_translate", translation)
+    if scale.shape != (len(axes),) or translation.shape != (len(axes),):
+        raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} spatial_dims, got "
+                         f"shapes {scale.shape} and {translation.shape}.")
+    return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias, precision)
