@@ -118,8 +118,8 @@ def test_debug_infs(wrap):
 
 
 def test_debug_nans_in_derivatives():
-    f = lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0)
-    assert np.isnan(gradix.grad(f)(0.0) * 0 + np.nan)
+    f = lambda x: jnp.sqrt(x) * 0.0         # 0 times an infinite slope
+    assert np.isnan(gradix.grad(f)(0.0))
     with gradix.debug_nans(True):
         for g in (gradix.grad(f), gradix.jit(gradix.grad(f)), gradix.grad(gradix.jit(f))):
             with pytest.raises(FloatingPointError, match="nan"):
