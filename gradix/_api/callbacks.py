@@ -106,18 +106,38 @@ def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: A
     return _call(io_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, ordered=ordered)
 
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False,
-                   **kwargs: Any) -> None:
+def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+                   **kwargs: Any) -> Callable[..., None] | None:
     """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
 
     Args:
+        callback: the function; without it, options alone are given, and the function returned takes the rest.
         ordered: keep the order of all ordered callbacks of the program.
+        partitioned: accepted for compatibility: on one device there are no parts.
+
+    Raises:
+        TypeError: `callback` is no function, or arguments are given without it.
 
     Example:
         >>> import gradix
         >>> gradix.jit(lambda x: gradix.debug.callback(print, x))(3)
         3
+        >>> gradix.debug.callback(ordered=True)(print, 4)
+        4
     """
+    if callback is None:
+        _check_alone("debug.callback", args, kwargs)
+        return lambda callback, *args, **kwargs: _debug_callback(callback, args, kwargs, ordered)
+    return _debug_callback(callback, args, kwargs, ordered)
+
+
+def _check_alone(name: str, args, kwargs) -> None:
+    if args or kwargs:
+        raise TypeError(f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its first "
+                        f"call takes options alone, {name}(ordered=True)(...).")
+
+
+def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
     if not callable(callback):
         raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
     leaves, tree = flatten((args, kwargs))
@@ -156,15 +176,19 @@ class _Formatter(string.Formatter):
 _formatter = _Formatter()
 
 
-def debug_print(fmt: str, *args, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
-                **kwargs) -> None:
+def debug_print(fmt: str | None = None, *args, ordered: bool = False, partitioned: bool = False,
+                skip_format_check: bool = False, **kwargs) -> Callable[..., None] | None:
     """Print run-time values from traced or compiled code.
 
     Args:
-        fmt: a format string for `str.format`, not an f-string, which would print tracers.
+        fmt: a format string for `str.format`, not an f-string, which would print tracers; without it, options alone are
+            given, and the function returned takes the rest.
         ordered: keep the order of all ordered prints of the program.
+        partitioned: accepted for compatibility: on one device there are no parts.
+        skip_format_check: let arguments be unused in `fmt`.
 
     Raises:
+        TypeError: `fmt` is no string, or arguments are given without it.
         ValueError: an argument is not used in `fmt`.
 
     Example:
@@ -172,6 +196,13 @@ def debug_print(fmt: str, *args, ordered: bool = False, partitioned: bool = Fals
         >>> gradix.jit(lambda x: gradix.debug.print("x = {}", x))(3)
         x = 3
     """
+    if fmt is None:
+        _check_alone("debug.print", args, kwargs)
+        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check)
+    return _debug_print(fmt, args, kwargs, ordered, skip_format_check)
+
+
+def _debug_print(fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool) -> None:
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
     if not skip_format_check:
@@ -180,7 +211,7 @@ def debug_print(fmt: str, *args, ordered: bool = False, partitioned: bool = Fals
     def show(*values, **named):
         print(fmt.format(*values, **named))
 
-    debug_callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
+    _debug_callback(show, args, kwargs, ordered)
 
 
 class _Any:

@@ -139,3 +139,20 @@ def test_checkpoint_repeats_prints_but_no_io():
     assert said(lambda: gradix.grad(gradix.checkpoint(lambda x: after(debug(x), jnp.sin(x))))(1.0)) == [1, 1]
     with pytest.raises(NotImplementedError, match="run it again in the backward pass"):
         gradix.grad(gradix.checkpoint(lambda x: after(io(quiet(x)), jnp.sin(x))))(1.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager", "jit"])
+def test_options_first_and_the_rest_in_a_second_call(wrap, capsys):
+    seen = []
+
+    def tell(x):
+        gradix.debug.print(ordered=True)("{ordered} {}", x, ordered=2)
+        gradix.debug.callback(ordered=True)(lambda v, partitioned: seen.append((int(v), int(partitioned))), x, partitioned=3)
+        return x
+
+    wrap(tell)(1)
+    gradix.effects_barrier()
+    assert capsys.readouterr().out == "2 1\n" and seen == [(1, 3)]
+    for call in (gradix.debug.print, gradix.debug.callback):
+        with pytest.raises(TypeError, match="options alone"):
+            call(x=1)
