@@ -10,8 +10,7 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
 from gradix._api.autodiff import arrays
-from gradix._api.refs import without_refs
-from gradix._base.errors import UnexpectedTracerError
+from gradix._api.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.custom_vjp import call_custom_vjp
@@ -19,7 +18,6 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import same_types
 from gradix._core.operators import Array
-from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
 
@@ -71,12 +69,12 @@ class _Custom:
         static = _Static([args[n] for n in self.nondiff_argnums])
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
-    def _flat(self, static, tree, out: dict):
+    def _flat(self, static, args, out: dict):
         """The function on leaves, with the static arguments in their places; notes the tree of its results."""
         numbers, k = self.nondiff_argnums, len(static.traced)
 
         def flat(*leaves):
-            given = list(tree.unflatten(leaves[k:]))
+            given = list(args.filled(leaves[k:]))
             for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
             outs, out["tree"] = flatten(self.fun(*given))
@@ -101,6 +99,30 @@ class _Static:
         for i, x in zip(self.places, traced):
             leaves[i] = x
         return self.tree.unflatten(leaves)
+
+
+class _Given:
+    """The arguments of a call: arrays, which rules are about, and leaves that are none, which pass as they are."""
+
+    __slots__ = ("leaves", "tree", "places", "arrays")
+
+    def __init__(self, name: str, given):
+        self.leaves, self.tree = flatten(tuple(given))
+        self.places = [i for i, x in enumerate(self.leaves) if _is_array_like(x)]
+        tree = self.tree if len(self.places) == len(self.leaves) else flatten([0] * len(self.places))[1]
+        self.arrays = arrays(name, [self.leaves[i] for i in self.places], tree, "argument")
+
+    def filled(self, values, other=None):
+        """The arguments with these values for the arrays; `other(leaf)` makes the rest."""
+        leaves = self.leaves if other is None else [other(x) for x in self.leaves]
+        leaves = list(leaves)
+        for i, x in zip(self.places, values):
+            leaves[i] = x
+        return self.tree.unflatten(leaves)
+
+
+def _is_array_like(x) -> bool:
+    return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(x, "__jax_array__")
 
 
 class custom_jvp(_Custom):
@@ -129,7 +151,10 @@ class custom_jvp(_Custom):
         self.symbolic_zeros = False
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Set the rule: `jvp(primals, tangents) -> (primal_out, tangent_out)`; returns it."""
+        """Set the rule: `jvp(primals, tangents) -> (primal_out, tangent_out)`; returns it.
+
+        With `symbolic_zeros`, a tangent that is zero whatever the values is a `SymbolicZero`, and may be returned.
+        """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
@@ -155,20 +180,18 @@ class custom_jvp(_Custom):
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp. "
                                  f"Decorate its rule with @{self._name}.defjvp before calling it.")
         static, given = self._split(self._resolve(args, kwargs))
-        leaves, tree = flatten(tuple(given))
-        leaves = arrays(self._name, leaves, tree, "argument")
-        out: dict = {}
-        rule = self._rule(static, tree, out)
-        outs = call_custom_jvp(self._flat(static, tree, out), rule, [*static.traced, *leaves], self._name,
-                               debug_info(self.fun, tuple(given), {}), len(static.traced))
+        known, out = _Given(self._name, given), {}
+        rule = self._rule(static, known, out)
+        outs = call_custom_jvp(self._flat(static, known, out), rule, [*static.traced, *known.arrays], self._name,
+                               debug_info(self.fun, tuple(given), {}), len(static.traced), self.symbolic_zeros)
         return out["tree"].unflatten(outs)
 
-    def _rule(self, static, tree, out: dict):
+    def _rule(self, static, args, out: dict):
         jvp, name, k = self.jvp, self._name, len(static.traced)
 
         def rule(primals, tangents):
-            pair = jvp(*static.filled(primals[:k]), tuple(tree.unflatten(primals[k:])),
-                       tuple(tree.unflatten(tangents[k:])))
+            tangents = [SymbolicZero.from_primal_value(p) if t is None else t for p, t in zip(primals, tangents)]
+            pair = jvp(*static.filled(primals[:k]), args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None))
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "
                                 f"tuple of length two) representing primal and tangent outputs, but got {pair!r}.")
@@ -191,7 +214,7 @@ class custom_jvp(_Custom):
 
 def _rule_tangent(name, rule, y, t):
     want = tangent_aval(y.aval)
-    if want.dtype == _FLOAT0:
+    if want.dtype == _FLOAT0 or type(t) is SymbolicZero:
         return None
     t = as_array(t)
     if (t.aval.shape, t.aval.dtype) != (want.shape, want.dtype):
@@ -216,7 +239,8 @@ class custom_vjp(_Custom):
     """A function with its own reverse-mode rule.
 
     `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a tuple with a cotangent
-    for each other argument, None for zero. Forward mode (jvp, jacfwd, hessian) is an error.
+    for each other argument, None for zero. Forward mode differentiates the function itself. Arguments may be or hold
+    what is no array, which has no cotangent, so any value in its place does.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -232,64 +256,36 @@ class custom_vjp(_Custom):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
+        self.symbolic_zeros = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
-        """Set the rule."""
-        self.fwd, self.bwd = fwd, bwd
+        """Set the rule.
+
+        With `symbolic_zeros`, each leaf of the arguments of `fwd` is a `CustomVJPPrimal`, which says whether it is
+        differentiated in, and `bwd` gets a `SymbolicZero` for a cotangent that is zero whatever the values.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp. "
                                  f"Call {self._name}.defvjp(fwd, bwd) before calling it.")
         static, given = self._split(self._resolve(args, kwargs))
-        if static.traced:
-            raise UnexpectedTracerError(
-                f"The custom_vjp function {self._name} got a traced value of type {static.traced[0].aval} in the "
-                "arguments "
-                f"nondiff_argnums={self.nondiff_argnums}, which are for Python values. Pass it as an ordinary "
-                "argument, for which the bwd rule returns None.")
-        leaves, tree = flatten(tuple(given))
-        fixed = static.filled(())
-        if any(isinstance(x, Ref) for x in leaves):
-            return self._bound(leaves, tree, fixed)(*without_refs(leaves))
-        leaves = arrays(self._name, leaves, tree, "argument")
-        out: dict = {}
-        outs = call_custom_vjp(self._flat(static, tree, out), self._forward(fixed, tree, out),
-                               self._backward(fixed, tree, out, [x.aval for x in leaves]), leaves, self._name,
-                               debug_info(self.fun, tuple(given), {}))
+        known, out = _Given(self._name, given), {}
+        outs = call_custom_vjp(self._flat(static, known, out), self._forward(static, known, out),
+                               self._backward(static, known, out), [*static.traced, *known.arrays], self._name,
+                               debug_info(self.fun, tuple(given), {}), len(static.traced), self.symbolic_zeros)
         return out["tree"].unflatten(outs)
 
-    def _bound(self, leaves, tree, static) -> custom_vjp:
-        """The function of the leaves that are arrays; mutable arrays among its arguments are its rules' to write to."""
-        def arguments(given):
-            rest = iter(given)
-            args = list(tree.unflatten([x if isinstance(x, Ref) else next(rest) for x in leaves]))
-            for n, a in zip(self.nondiff_argnums, static):
-                args.insert(n, a)
-            return args
+    def _forward(self, static, args, out):
+        fwd, numbers, k = self.fwd, self.nondiff_argnums, len(static.traced)
 
-        def bwd(res, ct):
-            result, subtrees = self.bwd(*static, res, ct), tree.children()
-            if not isinstance(result, (tuple, list)) or len(result) != len(subtrees):
-                raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
-                                f"primal args tuple ({len(subtrees)}), but got {result!r}.")
-            cts: list = []
-            for i, (part, sub) in enumerate(zip(result, subtrees)):
-                cts += self._argument_cotangents(i, part, sub)
-            return tuple([c for c, x in zip(cts, leaves) if not isinstance(x, Ref)])
-
-        whole = custom_vjp(functools.update_wrapper(lambda *xs: self.fun(*arguments(xs)), self.fun, updated=()))
-        whole.fun.__signature__ = whole.__signature__ = None         # type: ignore[attr-defined]
-        whole.nondiff_argnums = ()
-        whole.defvjp(lambda *xs: self.fwd(*arguments(xs)), bwd)
-        return whole
-
-    def _forward(self, static, tree, out):
-        fwd, numbers = self.fwd, self.nondiff_argnums
-
-        def forward(*leaves):
-            given = list(tree.unflatten(leaves))
-            for n, a in zip(numbers, static):
+        def forward(*leaves, perturbed=None):
+            values = leaves[k:]
+            if perturbed is not None:
+                values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed[k:])]
+            given = list(args.filled(values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)))
+            for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
             pair = fwd(*given)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
@@ -303,23 +299,29 @@ class custom_vjp(_Custom):
                                 "whose first "
                                 f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             res, res_tree = flatten(pair[1])
-            is_array = [isinstance(r, (Array, np.ndarray, np.generic, float, int, complex, bool)) for r in res]
+            is_array = [_is_array_like(r) and type(r) is not bool for r in res]       # a bool is for Python's `if`
             out["res"] = res_tree, is_array, [None if a else r for r, a in zip(res, is_array)]
-            return (arrays(self._name, ys, y_tree, "output of fwd"),
-                    [as_array(r) for r, a in zip(res, is_array) if a])
+            ys = arrays(self._name, ys, y_tree, "output of fwd")
+            out["avals"] = [tangent_aval(y.aval) for y in ys]
+            return ys, [*leaves[:k], *[as_array(r) for r, a in zip(res, is_array) if a]]
 
         functools.update_wrapper(forward, fwd, assigned=("__name__",), updated=())
         return forward
 
-    def _backward(self, static, tree, out, avals):
-        bwd = self.bwd
+    def _backward(self, static, args, out):
+        bwd, k = self.bwd, len(static.traced)
 
         def backward(residuals, cts):
             res_tree, is_array, others = out["res"]
-            given = iter(residuals)
+            given = iter(residuals[k:])
             res = res_tree.unflatten([next(given) if a else o for a, o in zip(is_array, others)])
-            result = bwd(*static, res, out["tree"].unflatten(cts))
-            return self._cotangents(result, tree, avals)
+            cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, out["avals"])]
+            result = bwd(*static.filled(residuals[:k]), res, out["tree"].unflatten(cts))
+            avals: list = [None] * len(args.leaves)
+            for i, x in zip(args.places, args.arrays):
+                avals[i] = x.aval
+            found = self._cotangents(result, args.tree, avals)
+            return [*[None] * k, *[found[i] for i in args.places]]
 
         functools.update_wrapper(backward, bwd, assigned=("__name__",), updated=())
         return backward
@@ -347,10 +349,12 @@ class custom_vjp(_Custom):
         return values
 
     def _checked(self, ct, aval, index):
+        if aval is None:
+            return None
         want = tangent_aval(aval)
         if want.dtype == _FLOAT0:
             return None
-        if ct is None:
+        if ct is None or type(ct) is SymbolicZero:
             return zeros(want)
         ct = as_array(ct)
         got = ct.aval

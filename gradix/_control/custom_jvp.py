@@ -50,10 +50,11 @@ class CustomJVPCall(RuledCall):
     `num_static` are values the rule receives, but which must not be differentiated in.
     """
 
-    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, **_):
+    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, symbolic_zeros=False, **_):
         if any(t is not None for t in tangents[:num_consts + num_static]):
             raise closed_over(name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None))
-        outs, ts = jvp(primals[num_consts:], instantiated(primals[num_consts:], tangents[num_consts:]))
+        given = tangents[num_consts:]
+        outs, ts = jvp(primals[num_consts:], given if symbolic_zeros else instantiated(primals[num_consts:], given))
         check_types(name, "JVP rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -64,8 +65,10 @@ class CustomJVPCall(RuledCall):
         in_axes = axes[num_consts:]
 
         def mapped_jvp(primals, tangents):
-            t_axes = [a if is_differentiable(p.aval) else None for p, a in zip(primals, in_axes)]
-            outs, out_axes = batch(lambda *xs: _flat_rule(jvp, xs), axis, [*primals, *tangents], [*in_axes, *t_axes])
+            present = [t is not None for t in tangents]
+            t_axes = [a if is_differentiable(p.aval) else None for p, a, there in zip(primals, in_axes, present) if there]
+            outs, out_axes = batch(lambda *xs: _flat_rule(jvp, present, xs), axis,
+                                   [*primals, *[t for t in tangents if t is not None]], [*in_axes, *t_axes])
             outs = [to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, out_axes)]
             return outs[:n_out], outs[n_out:]
 
@@ -74,15 +77,17 @@ class CustomJVPCall(RuledCall):
 
     def show(self, params):
         return {"name": params["name"], "call_jaxpr": params["call_jaxpr"],
-                "jvp": getattr(params["jvp"], "__name__", "jvp"), "symbolic_zeros": False}
+                "jvp": getattr(params["jvp"], "__name__", "jvp"),
+                "symbolic_zeros": params.get("symbolic_zeros", False)}
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call")
 
 
-def _flat_rule(jvp, xs):
-    n = len(xs) // 2
-    outs, tangents = jvp(xs[:n], xs[n:])
+def _flat_rule(jvp, present, xs):
+    n = len(present)
+    given = iter(xs[n:])
+    outs, tangents = jvp(xs[:n], [next(given) if there else None for there in present])
     return [*outs, *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)]]
 
 
@@ -128,10 +133,11 @@ def top_trace(args):
     return top
 
 
-def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0) -> list:
+def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, symbolic_zeros: bool = False) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
-    The first `num_static` arguments must not be differentiated in. Concrete arguments just run the function; in
+    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule gets None for a tangent
+    that is zero. Concrete arguments just run the function; in
     forward or reverse mode the rule runs at once, untraced.
     """
     top = top_trace(args)
@@ -141,9 +147,10 @@ def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0) 
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_jvp", args[0])
-        outs, ts = jvp(list(primals), instantiated(primals, tangents))
+        outs, ts = jvp(list(primals), list(tangents) if symbolic_zeros else instantiated(primals, tangents))
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     return bind(custom_jvp_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, "num_static": num_static})
+                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, "num_static": num_static,
+                 "symbolic_zeros": symbolic_zeros})

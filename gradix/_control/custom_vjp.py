@@ -13,7 +13,9 @@ from gradix._transforms.staging import eval_closed, stage_open
 class CustomVJPCall(RuledCall):
     """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
 
-    The first `num_consts` operands are captured values.
+    The first `num_consts` operands are captured values, the next `num_static` must not be differentiated in. With
+    `symbolic_zeros`, `fwd` is told by the keyword `perturbed` in which arguments it is differentiated, and `bwd` gets
+    None for a cotangent that is zero.
     """
 
     def jvp(self, primals, tangents, *, call_jaxpr, **_):
@@ -24,10 +26,10 @@ class CustomVJPCall(RuledCall):
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
-    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name):
-        if any(t is not None for t in tangents[:num_consts]):
+    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name, num_static=0, symbolic_zeros=False):
+        if any(t is not None for t in tangents[:num_consts + num_static]):
             raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
-        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:])
+        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:], None, symbolic_zeros)
         check_types(name, "fwd rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -37,19 +39,22 @@ class CustomVJPCall(RuledCall):
         in_axes = axes[num_consts:]
         seen: dict = {}
 
-        def mapped_fwd(*vals):
-            outs, out_axes = batch(lambda *xs: [v for part in fwd(*xs) for v in part], axis, vals, in_axes)
+        def mapped_fwd(*vals, **told):
+            outs, out_axes = batch(lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes)
             outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
             seen["res"] = out_axes[n_out:]
             return outs[:n_out], outs[n_out:]
 
         def mapped_bwd(residuals, cts):
+            there = [c is not None for c in cts]
+            cts = [c for c in cts if c is not None]
             vals = [*residuals, *cts]
             given_axes = [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
             n_res, present = len(residuals), []
 
             def back(*xs):
-                outs = bwd(xs[:n_res], xs[n_res:])
+                given = iter(xs[n_res:])
+                outs = bwd(xs[:n_res], [next(given) if t else None for t in there])
                 present[:] = [o is not None for o in outs]
                 return [o for o in outs if o is not None]
 
@@ -62,7 +67,7 @@ class CustomVJPCall(RuledCall):
     def show(self, params):
         return {"name": params["name"], "bwd": getattr(params["bwd"], "__name__", "bwd"),
                 "call_jaxpr": params["call_jaxpr"], "fwd": getattr(params["fwd"], "__name__", "fwd"),
-                "symbolic_zeros": False}
+                "symbolic_zeros": params.get("symbolic_zeros", False)}
 
 
 def _front(axis, x, at):
@@ -85,9 +90,9 @@ class CustomLinear(Primitive):
     def abstract(self, *avals, out_avals, **_):
         return list(out_avals)
 
-    def transpose(self, cts, *args, bwd, num_res, out_avals, **_):
+    def transpose(self, cts, *args, bwd, num_res, out_avals, symbolic_zeros=False, **_):
         residuals = args[:num_res]
-        back = bwd(residuals, [instantiate(c, a) for c, a in zip(cts, out_avals)])
+        back = bwd(residuals, cts if symbolic_zeros else [instantiate(c, a) for c, a in zip(cts, out_avals)])
         wanted = iter(back)
         out = [None] * num_res
         for a in args[num_res:]:
@@ -109,9 +114,10 @@ custom_vjp_call_p = CustomVJPCall("custom_vjp_call")
 custom_lin_p = CustomLinear("custom_lin")
 
 
-def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None):
+def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, symbolic_zeros: bool = False):
     """Run `fwd`, and record a linear map whose transpose is `bwd`; `trace` is the one being differentiated in."""
-    outs, residuals = fwd(*primals)
+    told = {"perturbed": [t is not None for t in tangents]} if symbolic_zeros else {}
+    outs, residuals = fwd(*primals, **told)
     check_closed(name, "custom_vjp", trace, [*outs, *residuals])
     ts = [zeros(tangent_aval(p.aval)) if t is None else t for p, t in zip(primals, tangents)]
     active = [is_differentiable(p.aval) for p in primals]
@@ -123,19 +129,26 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None):
     if not any(t is not None for t in tangents):
         return outs, [None] * len(outs)
     out_ts = bind(custom_lin_p, [*residuals, *[t for t, a in zip(ts, active) if a]],
-                  {"num_res": len(residuals), "bwd": bwd_active, "out_avals": avals, "name": name})
+                  {"num_res": len(residuals), "bwd": bwd_active, "out_avals": avals, "name": name,
+                   "symbolic_zeros": symbolic_zeros})
     return outs, [t if is_differentiable(o.aval) else None for t, o in zip(out_ts, outs)]
 
 
-def call_custom_vjp(function, fwd, bwd, args, name: str, debug) -> list:
-    """Call a flat function with a reverse rule of its own, in the trace its arguments are in."""
+def call_custom_vjp(function, fwd, bwd, args, name: str, debug, num_static: int = 0, symbolic_zeros: bool = False) -> list:
+    """Call a flat function with a reverse rule of its own, in the trace its arguments are in.
+
+    The first `num_static` arguments must not be differentiated in.
+    """
     top = top_trace(args)
     if top is None or type(top) is JVPTrace:           # forward mode differentiates the function itself
         return function(*args)
     if isinstance(top, LinearizeTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
-        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top)
+        if any(t is not None for t in tangents[:num_static]):
+            raise closed_over(name, "custom_vjp", args[0])
+        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top, symbolic_zeros)
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     return bind(custom_vjp_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts), "name": name})
+                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts), "name": name,
+                 "num_static": num_static, "symbolic_zeros": symbolic_zeros})

@@ -1,0 +1,89 @@
+"""What rules of users get with `symbolic_zeros=True`: zeros known as such, and arguments that say if they vary."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._base.tree import tree_flatten as flatten
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix._ops.basis import tangent_aval, zeros
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is zero whatever the values; it has a type, and no arithmetic.
+
+    Example:
+        >>> from gradix.custom_derivatives import SymbolicZero
+        >>> zero = SymbolicZero.from_primal_value(2.0)
+        >>> zero, zero.shape
+        (SymbolicZero, ())
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    weak_type = property(lambda self: self.aval.weak_type)
+
+    @staticmethod
+    def from_primal_value(value) -> SymbolicZero:
+        """The zero tangent of a value."""
+        return SymbolicZero(tangent_aval(as_array(value).aval))
+
+    def __repr__(self) -> str:
+        return "SymbolicZero"
+
+    def __eq__(self, other) -> bool:
+        return type(other) is SymbolicZero and self.aval == other.aval
+
+    def __hash__(self) -> int:
+        return hash((SymbolicZero, self.aval))
+
+
+class CustomVJPPrimal:
+    """An argument of a forward rule: its `value`, and whether it is `perturbed`, that is differentiated in."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
+
+
+def zero_from_primal(val, symbolic_zeros: bool = False):
+    """The zero tangent of a value: an array, float0 for integers, or a `SymbolicZero`.
+
+    Example:
+        >>> from gradix.custom_derivatives import zero_from_primal
+        >>> zero_from_primal(2.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    zero = SymbolicZero.from_primal_value(val)
+    if symbolic_zeros:
+        return zero
+    return np.zeros(zero.shape, dtypes.float0) if zero.dtype == dtypes.float0 else zeros(zero.aval)
+
+
+def custom_vjp_primal_tree_values(tree):
+    """The values of the arguments of a forward rule with `symbolic_zeros`, without what is said of them.
+
+    Example:
+        >>> from gradix.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+        >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True),))
+        (1.0,)
+    """
+    leaves, treedef = flatten(tree)
+    wrong = [x for x in leaves if not isinstance(x, CustomVJPPrimal)]
+    if wrong:
+        raise TypeError("custom_vjp_primal_tree_values expects the arguments of a fwd rule that was set with "
+                        f"symbolic_zeros=True, got a leaf of type {type(wrong[0]).__name__}.")
+    return treedef.unflatten([x.value for x in leaves])
