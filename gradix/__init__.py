@@ -118,6 +118,7 @@ from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from gradix._api.vmap import vmap as vmap
 
 from gradix import (
+    ad as ad,
     ad_checkpoint as ad_checkpoint,
     core as core,
     custom_batching as custom_batching,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of
+from gradix._api.linear_maps import Pullback, Pushforward, finished, shown_tangent, spread_inputs, tangent_of
 from gradix._api.nondiff import Mixed, check_nondiff
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
 from gradix._core import dtypes
@@ -16,10 +17,9 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
-from gradix._ops.basis import full_like_one, instantiate, is_differentiable, tangent_aval, zeros
-from gradix._ops.convert import convert_element_type
+from gradix._ops.basis import full_like_one, is_differentiable
 from gradix._transforms.jvp import jvp as _jvp
-from gradix._transforms.linearize import LinearProgram, linear_program, linearize as _linearize, trace_for
+from gradix._transforms.linearize import linear_program, linearize as _linearize, trace_for
 from gradix._transforms.repeats import is_slope
 
 _FLOAT0 = dtypes.float0
@@ -128,7 +128,7 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
         y, = outs
         one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
         cts = iter(program.apply([one])[:1] if is_slope(program, leaves) else program.transpose([one, *rest]))
-        grads = iter([_finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves])
+        grads = iter([finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves])
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)
         value = flat.out_tree.unflatten(outs)
@@ -256,13 +256,6 @@ def _check_scalar(name, out_tree, outs, holomorphic):
                         f"{aval}. Convert the result with .astype(float) if that is what is meant.")
 
 
-def _finished(ct, aval):
-    """A cotangent as the user sees it: zeros made arrays, float0 for what has no derivative."""
-    if not is_differentiable(aval):
-        return np.zeros(aval.shape, _FLOAT0)
-    return zeros(aval) if ct is None else ct
-
-
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """The value of `fun` at `primals`, and its derivative along `tangents`.
 
@@ -288,102 +281,14 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         raise TypeError(f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
                         f"structure {tree} whereas tangents have tree structure {t_tree}.")
     leaves = arrays("jvp", leaves, tree, "primals")
-    ts = [_tangent("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
+    ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
     flat = Flat(fun, name_of(fun), tree, has_aux)
     ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts))
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    out_ts = [_shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
+    out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
     result = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
     return (*result, aux) if has_aux else result
-
-
-def _shown_tangent(t, aval):
-    return instantiate(t, aval) if is_differentiable(aval) else np.zeros(aval.shape, _FLOAT0)
-
-
-def _tangent(name, aval, t, index):
-    """A user's tangent for a value of the type `aval`; None stands for the zeros of float0."""
-    want = tangent_aval(aval)
-    if want.dtype == _FLOAT0:
-        if getattr(t, "dtype", None) == _FLOAT0:
-            return None
-        got = as_array(t).aval
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        "int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
-                        f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
-                        f"Pass np.zeros(shape, gradix.dtypes.float0).")
-    t = as_array(t)
-    got = t.aval
-    if got.dtype != want.dtype:
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        "int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and so expected "
-                        f"tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf {index}).")
-    if got.shape != want.shape:
-        raise ValueError(f"{name} called with different primal and tangent shapes; got primal shape {want.shape} and "
-                         f"tangent shape as {got.shape} (leaf {index}).")
-    return t
-
-
-class Pullback:
-    """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out."""
-
-    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source")
-
-    def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None):
-        self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
-        self.in_avals, self.out_avals, self.source = in_avals, out_avals, source
-
-    def __call__(self, cts):
-        leaves, tree = flatten(cts)
-        if tree != self.out_tree:
-            raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                             f"match {self.out_tree}, the structure of the function's output.")
-        cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
-        cts += [None] * (len(self.program.outs) - len(cts))
-        out = self.program.transpose(cts)
-        return self.in_tree.unflatten([_finished(c, a) for c, a in zip(out, self.in_avals)])
-
-    def __repr__(self) -> str:
-        return f"<vjp function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
-
-
-class Pushforward(Pullback):
-    """The function `linearize` returns: tangents of the inputs in, tangents of the outputs out."""
-
-    __slots__ = ()
-
-    def __call__(self, *tangents):
-        ts, tree = flatten(tangents)
-        if tree != self.in_tree:
-            raise TypeError(f"linearized function called with tangents of tree structure {tree}, but the primals had "
-                            f"{self.in_tree}.")
-        try:
-            ts = [_tangent("the linearized function", a, t, i) for i, (a, t) in enumerate(zip(self.in_avals, ts))]
-        except TypeError as e:
-            raise ValueError(str(e)) from None
-        outs = self.program.apply(ts)
-        return self.out_tree.unflatten([_shown_tangent(t, a) for t, a in zip(outs, self.out_avals)])
-
-    def __repr__(self) -> str:
-        return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
-
-
-def _cotangent(ct, aval, index):
-    want = tangent_aval(aval)
-    if want.dtype == _FLOAT0:
-        return None
-    ct = as_array(ct)
-    if ct.aval.dtype != want.dtype or ct.aval.shape != want.shape:
-        if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
-                == want.dtype:
-            return convert_element_type(ct, want.dtype)
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
-                         "expected "
-                         f"{want} because the corresponding output of the function had type {aval} (output {index}).")
-    return ct
 
 
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
@@ -406,31 +311,10 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    pull = Pullback(_spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves],
-                    [y.aval for y in ys])
+    pull = Pullback(spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves],
+                    [y.aval for y in ys], args=leaves)
     out = flat.out_tree.unflatten(ys)
     return (out, pull, aux) if has_aux else (out, pull)
-
-
-def _spread_inputs(program: LinearProgram, leaves):
-    """The program; its inputs are the differentiable leaves only, in order."""
-    return program if len(program.in_avals) == len(leaves) else _Spread(program, leaves)
-
-
-class _Spread:
-    """A linear program whose list of inputs has None at leaves that have no tangent."""
-
-    __slots__ = ("program", "active", "outs")
-
-    def __init__(self, program, leaves):
-        self.program, self.active, self.outs = program, [is_differentiable(x.aval) for x in leaves], program.outs
-
-    def transpose(self, cts):
-        given = iter(self.program.transpose(cts))
-        return [next(given) if a else None for a in self.active]
-
-    def apply(self, tangents, known=None):
-        return self.program.apply([t for t, a in zip(tangents, self.active) if a], known)
 
 
 def linearize(fun: Callable, *primals, has_aux: bool = False):
@@ -451,7 +335,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    spread = _spread_inputs(program, leaves)
+    spread = spread_inputs(program, leaves)
 
     push = Pushforward(spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
     out = flat.out_tree.unflatten(ys)

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.autodiff import Pullback, Pushforward, _Spread, vjp
+from gradix._api.autodiff import vjp
 from gradix._api.jit import jit
+from gradix._api.linear_maps import Pullback, Pushforward, Spread, base
 from gradix._base.tree import register_pytree_node
 from gradix._core.primitive import Linear
-from gradix._transforms.linearize import LinearProgram, TapeEqn
 
 
 class _Shape:
@@ -17,7 +17,7 @@ class _Shape:
     __slots__ = ("pullback", "program", "residuals")
 
     def __init__(self, pullback: Pullback):
-        self.pullback, self.program = pullback, _base(pullback.program)
+        self.pullback, self.program = pullback, base(pullback.program)
         self.residuals = self.program.residuals()
 
     def __eq__(self, other) -> bool:
@@ -28,19 +28,11 @@ class _Shape:
 
     def filled(self, values) -> Pullback:
         """The pullback with these values for its residuals."""
-        given = {id(r): v for r, v in zip(self.residuals, values)}
-        p = self.program
-        eqns = [TapeEqn(e.primitive, [a if type(a) is Linear else given[id(a)] for a in e.args], e.params, e.inputs,
-                        e.first, e.avals) for e in p.eqns]
-        program = LinearProgram(p.in_avals, eqns, p.outs, p.out_avals, p.count)
+        program = self.program.with_residuals({id(r): v for r, v in zip(self.residuals, values)})
         old = self.pullback
-        if isinstance(old.program, _Spread):
-            program = _Spread(program, [Linear(a) for a in old.in_avals])
+        if isinstance(old.program, Spread):
+            program = Spread(program, [Linear(a) for a in old.in_avals])
         return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
-
-
-def _base(program) -> LinearProgram:
-    return program.program if isinstance(program, _Spread) else program
 
 
 def _flatten(pullback: Pullback) -> tuple[list, _Shape]:

@@ -124,6 +124,12 @@ class LinearProgram:
                     seen.setdefault(id(a), a)
         return list(seen.values())
 
+    def with_residuals(self, values: dict) -> LinearProgram:
+        """The program with other values, by the identity of those it has."""
+        eqns = [TapeEqn(e.primitive, [values.get(id(a), a) for a in e.args], e.params, e.inputs, e.first, e.avals)
+                for e in self.eqns]
+        return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count)
+
 
 def _add(total: list, lives: dict, index: int, ct, live) -> None:
     """Add a cotangent, of which only what is `live` is not zero; None if all may be."""

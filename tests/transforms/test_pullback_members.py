@@ -1,0 +1,62 @@
+"""What the function that vjp returns keeps, and what it does with cotangents."""
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import ad
+
+
+def test_arguments_and_other_residuals():
+    x, n = jnp.ones((2, 2)), jnp.full((2, 2), 3.0)
+    y, pull = gradix.vjp(lambda x, n, k: jnp.sin(x @ n) + k, x, n, 2.0)
+    assert pull.args_res[0] is x and pull.args_res[1] is n and repr(pull.args_res[2]) == "NotNeeded()"
+    (kept,) = pull.opaque_residuals
+    np.testing.assert_allclose(kept, np.cos(6.0) * np.ones((2, 2)), rtol=1e-5)
+    assert [e.primitive.name for e in pull.jaxpr.eqns].count("dot_general") == 2
+    assert len(pull.jaxpr.invars) == 3 and len(pull.jaxpr.constvars) == 3
+    np.testing.assert_allclose(pull.fun([jnp.ones((2, 2))])[2], 4.0)
+    assert pull.in_tree.num_leaves == 3 and pull.out_tree == gradix.tree.structure(y)
+
+
+def test_an_argument_taken_away_and_given_back():
+    x, n = jnp.ones((2, 2)), jnp.full((2, 2), 3.0)
+    _, pull = gradix.vjp(lambda x, n, i: x @ n, x, n, 7)
+    want = pull(jnp.ones((2, 2)))
+    pull.args_res[1] = None
+    with pytest.raises(ValueError, match=r"argument 1.*args_res\[1\]"):
+        pull(jnp.ones((2, 2)))
+    pull.args_res[1] = n
+    for a, b in zip(pull(jnp.ones((2, 2)))[:2], want):
+        np.testing.assert_array_equal(a, b)
+    pull.args_res[1] = 2 * n
+    np.testing.assert_array_equal(pull(jnp.ones((2, 2)))[0], 2 * want[0])
+
+
+def test_cotangents_into_refs():
+    _, pull = gradix.vjp(lambda d, y: d["a"] * d["b"] * y, {"a": 2.0, "b": 3.0}, 4.0)
+    total = gradix.new_ref(jnp.float32(10.0))
+    into = pull.with_refs({"a": total, "b": ad.GradValue()}, ad.DontWant())
+    for _ in range(2):
+        first, second = into(1.0)
+    assert first["a"] == ad.GradRef() and float(first["b"]) == 8.0 and second == ad.DidntWant()
+    assert float(total[...]) == 34.0
+
+    @gradix.jit
+    def accumulate(total, x):
+        _, pull = gradix.vjp(lambda x: x**2, x)
+        pull.with_refs(total)(1.0)
+
+    accumulate(total, 3.0)
+    assert float(total[...]) == 40.0
+    for wrong in ((total,), (None, None), ({"a": total, "b": total}, "yes")):
+        with pytest.raises(TypeError, match="with_refs"):
+            pull.with_refs(*wrong)
+
+
+def test_a_pullback_that_has_been_through_jit():
+    f = gradix.jit(lambda x: gradix.vjp(lambda x: jnp.sin(x) * 2, x))
+    _, pull = f(1.0)
+    assert repr(pull.args_res) == "[NotNeeded()]" and len(pull.opaque_residuals) >= 1
+    np.testing.assert_allclose(pull(1.0)[0], 2 * np.cos(1.0), rtol=1e-6)
