@@ -23,8 +23,8 @@ ALLOWED = {
     "_transforms": _CORE | {"_ops.basis", "_ops.live"},
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
     # known only when it runs: what those two need besides basis.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.dynamic_slicing", "_ops.identity", "_ops.linear", "_ops.live",
-                         "_ops.select", "_transforms"},
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.dynamic_slicing", "_ops.identity", "_ops.linear",
+                         "_ops.live", "_ops.reductions", "_ops.select", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
+from gradix._control.taken import is_costly, run_where_taken
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
 from gradix._core.primitive import Linear, Primitive
@@ -111,12 +112,17 @@ class Cond(Primitive):
                                       "not supported. Use lax.map instead of vmap, or take the callback out of "
                                       "the branch.")
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
+        apart = [k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects]
+        results = {k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes) for k in apart}
+        ready = [r for k in apart for r in results[k]]
 
         def every(i, *xs):
-            results = [eval_closed(b, *[_guarded(eq(i, np.int32(k)), x) for x in xs]) for k, b in enumerate(branches)]
-            return [bind(select_n_p, [i, *cases], {}) for cases in zip(*results)]
+            given, xs = iter(xs[:len(ready)]), xs[len(ready):]
+            cases = [[next(given) for _ in b.out_avals] if k in results else
+                     eval_closed(b, *[_guarded(eq(i, np.int32(k)), x) for x in xs]) for k, b in enumerate(branches)]
+            return [bind(select_n_p, [i, *column], {}) for column in zip(*cases)]
 
-        return batch(every, axis, [index, *operands], [0, *in_axes])
+        return batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes])
 
     def dce(self, used, eqn):
         used = tuple(used)
