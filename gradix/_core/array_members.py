@@ -203,11 +203,29 @@ def on_device_size_in_bytes(self) -> int:
     return _concrete(self, "on_device_size_in_bytes").nbytes
 
 
+def clone(self) -> ArrayImpl:
+    """Another array of the same values: deleting one leaves the other."""
+    x = _concrete(self, "clone")
+    return ArrayImpl(x._host, x.aval, x._buffer)
+
+
+def platform(self) -> str:
+    """The platform of the array's device: "cpu", "cuda", ..."""
+    return next(iter(_concrete(self, "platform").devices())).platform
+
+
+def unsafe_buffer_pointer(self) -> int:
+    """The address of the values in memory, good only while the array lives and is not deleted."""
+    host = _concrete(self, "unsafe_buffer_pointer")._host
+    return host.ctypes.data if host is not None else _buffer_of(self).unsafe_buffer_pointer()
+
+
 MEMBERS = {
     "__bool__": truth, "__int__": to_int, "__float__": to_float, "__complex__": to_complex, "__index__": to_index,
     "item": item, "tolist": tolist, "tobytes": tobytes, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "__format__": formatted, "is_deleted": is_deleted, "is_ready": is_ready, "delete": delete,
     "block_until_ready": block_until_ready, "copy_to_host_async": copy_to_host_async,
-    "on_device_size_in_bytes": on_device_size_in_bytes,
+    "on_device_size_in_bytes": on_device_size_in_bytes, "clone": clone, "platform": platform,
+    "unsafe_buffer_pointer": unsafe_buffer_pointer,
     "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self,
 }

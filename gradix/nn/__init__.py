@@ -43,3 +43,8 @@ from gradix.nn.normalization import (
     softmax as softmax,
     standardize as standardize,
 )
+from gradix.nn.scaled import (
+    get_scaled_dot_general_config as get_scaled_dot_general_config,
+    scaled_dot_general as scaled_dot_general,
+    scaled_matmul as scaled_matmul,
+)

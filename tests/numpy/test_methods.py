@@ -1,5 +1,6 @@
 """Arrays as Python objects: operators, methods, conversions, printing, iteration, exchange with NumPy."""
 import copy
+import ctypes
 import inspect
 import pickle
 
@@ -238,3 +239,14 @@ def test_memory_is_given_up():
 
 def test_the_face_holds_functions_not_modules():
     assert all(callable(getattr(jnp, name)) for name in ("sin", "linspace", "where", "sort", "matmul", "floating"))
+
+
+def test_clones_and_where_arrays_lie():
+    x = jnp.arange(3.0)
+    for array in (x, gradix.jit(lambda a: a + 1)(x)):
+        want, clone = np.asarray(array).copy(), array.clone()
+        address = ctypes.c_float * 3
+        np.testing.assert_array_equal(np.ctypeslib.as_array(address.from_address(clone.unsafe_buffer_pointer())), want)
+        array.delete()
+        np.testing.assert_array_equal(clone, want)
+        assert clone.platform() == "cpu"
