@@ -1,7 +1,14 @@
-"""Rematerialisation: names for values, and policies of which to keep."""
+"""Rematerialisation: names for values, policies of which to keep, and a look at what is kept."""
 
 from gradix._api.checkpoint import (
     checkpoint as checkpoint,
     checkpoint_name as checkpoint_name,
     checkpoint_policies as checkpoint_policies,
+)
+from gradix._api.saved import (
+    Offloadable as Offloadable,
+    Recompute as Recompute,
+    Saveable as Saveable,
+    print_saved_residuals as print_saved_residuals,
+    saved_residuals as saved_residuals,
 )
