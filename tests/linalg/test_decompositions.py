@@ -132,3 +132,102 @@ def test_as_numpy(call, dtype):
     got, want = call(jnp.linalg, x), call(np.linalg, x)
     for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
         close(g, w)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_similar_matrices(wrap, dtype):
+    x = make((2, 4, 4), dtype)
+    t, z = map(np.asarray, wrap(lax.linalg.schur)(x))
+    close(z @ t @ adjoint(z), x, dtype)
+    close(np.tril(t, -1 if dtype.startswith("c") else -2), 0 * t, dtype)
+    h, taus = map(np.asarray, wrap(lax.linalg.hessenberg)(x))
+    q = np.zeros_like(x)
+    q[:, 0, 0] = 1
+    q[:, 1:, 1:] = lax.linalg.householder_product(h[:, 1:, :-1], taus)
+    close(q @ np.triu(h, -1) @ adjoint(q), x, dtype)
+    hermitian = x + adjoint(x)
+    a, d, e, taus = map(np.asarray, wrap(lax.linalg.tridiagonal)(hermitian))
+    q[:, 1:, 1:] = lax.linalg.householder_product(a[:, 1:, :-1], taus)
+    whole = np.stack([np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1) for i in range(2)])
+    close(q @ whole @ adjoint(q), hermitian, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_polar_decomposition(wrap, dtype):
+    for shape in ((4, 4), (5, 3), (1, 1)):
+        x = make(shape, dtype)
+        u, h, steps, done = wrap(lax.linalg.qdwh)(x)
+        u, h = np.asarray(u), np.asarray(h)
+        close(u @ h, x, dtype)
+        close(adjoint(u) @ u, np.eye(shape[1]), dtype)
+        assert bool(done) and 0 < int(steps) <= 7 and np.linalg.eigvalsh(h).min() > 0
+    u, h, *_ = wrap(lax.linalg.qdwh)(np.diag(np.array([1e-3, 1, 1e3], dtype)))       # hardly of full rank
+    close(u, np.eye(3), dtype)
+    whole = make((4, 4), dtype)
+    u, h, *_ = lax.linalg.qdwh(whole, dynamic_shape=(3, 2))
+    part, upper, *_ = lax.linalg.qdwh(whole[:3, :2])
+    close(np.asarray(u)[:3, :2], part, dtype)
+    close(np.asarray(h)[:2, :2], upper, dtype)
+    assert not np.asarray(u)[3:].any() and not np.asarray(u)[:, 2:].any()
+
+
+def test_polar_decomposition_that_fails_says_so():
+    assert not bool(lax.linalg.qdwh(np.eye(3) * np.nan)[3])
+    assert not bool(lax.linalg.qdwh(make((3, 3), "float64"), max_iterations=2)[3])
+    with pytest.raises(ValueError, match=r"M >= N.*\(2, 3\)"):
+        lax.linalg.qdwh(make((2, 3), "float64"))
+    with pytest.raises(ValueError, match="Use vmap"):
+        lax.linalg.qdwh(make((2, 3, 3), "float64"))
+
+
+def test_derivative_of_the_polar_decomposition():
+    x, t, eps = make((3, 3), "float64"), make((3, 3), "float64", 1), 1e-6
+    got = gradix.jvp(lambda a: lax.linalg.qdwh(a)[0], (x,), (t,))[1]
+    close(got, (np.asarray(lax.linalg.qdwh(x + eps * t)[0]) - np.asarray(lax.linalg.qdwh(x - eps * t)[0])) / (2 * eps), "float32")
+
+
+def test_singular_values_by_either_algorithm():
+    for dtype in DTYPES:
+        x = make((2, 4, 3), dtype)
+        for wrap in (lambda f: f, gradix.jit):
+            for full in (False, True):
+                u, s, vh = wrap(lambda a, full=full: lax.linalg.svd(
+                    a, full_matrices=full, algorithm=lax.linalg.SvdAlgorithm.QR))(x)
+                close((np.asarray(u)[..., :3] * np.asarray(s)[..., None, :]) @ np.asarray(vh), x, dtype)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_singular_tridiagonal_systems(wrap):
+    d, off, b = np.zeros(3), np.array([0.0, 1, 2]), np.array([[1.0], [1], [2]])
+    assert np.isnan(np.asarray(wrap(lax.linalg.tridiagonal_solve)(off, d, off[::-1].copy(), b))).all()
+    perturbed = wrap(lambda *xs: lax.linalg.tridiagonal_solve(*xs, perturb_singular=True))(off, d, off[::-1].copy(), b)
+    assert np.isfinite(np.asarray(perturbed)).all() and abs(np.asarray(perturbed)).max() > 1e10
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["host", "compiled"])
+def test_updates_of_factors_that_are_zero_or_negative(wrap):
+    w = np.array([1.0, -2, 3])
+    for r in (np.zeros((3, 3)), -np.eye(3), np.triu(make((3, 3), "float64"))):
+        new = np.asarray(wrap(lax.linalg.cholesky_update)(r, w))
+        close(new.T @ new, r.T @ r + np.outer(w, w))
+        assert (np.diag(new) >= 0).all() and not np.tril(new, -1).any()
+    assert np.isnan(np.asarray(wrap(lax.linalg.cholesky_update)(np.eye(3), w * np.nan))).any()
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: jnp.linalg.det(x), lambda x: jnp.linalg.slogdet(x)[1], lambda x: jnp.linalg.inv(x).sum(),
+    lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(), lambda x: jnp.linalg.cholesky(x @ x.T).sum(),
+    lambda x: (jnp.linalg.eigvalsh(x + x.T) ** 3).sum(), lambda x: (jnp.linalg.eigh(x + x.T)[1] ** 4).sum(),
+    lambda x: jnp.linalg.svdvals(x)[0], lambda x: (jnp.linalg.svd(x)[0] ** 4).sum(), lambda x: (jnp.linalg.qr(x)[0] ** 3).sum(),
+    lambda x: (lax.linalg.lu(x)[0] ** 2).sum(), lambda x: jnp.linalg.pinv(x[:, :2]).sum(),
+    lambda x: (abs(jnp.linalg.eigvals(x)) ** 3).sum(),
+    lambda x: (lax.linalg.tridiagonal_solve(x[0], x[1] + 9, x[2], x) ** 2).sum()])
+def test_second_derivatives_are_limits_of_differences(f):
+    x, t, eps = jnp.asarray(make((3, 3), "float64") + np.diag([4.0, 8, 12])), make((3, 3), "float64", 1), 1e-6
+    gradient = gradix.grad(f)
+    want = (np.asarray(gradient(x + eps * t)) - np.asarray(gradient(x - eps * t))) / (2 * eps)
+    for second in (gradix.jvp(gradient, (x,), (t,))[1], gradix.grad(lambda v: (gradient(v) * t).sum())(x),
+                   gradix.jit(gradix.vmap(lambda v: gradix.jvp(gradient, (v,), (t,))[1]))(x[None])[0]):
+        np.testing.assert_allclose(second, want, rtol=1e-5, atol=1e-5 * abs(want).max())
