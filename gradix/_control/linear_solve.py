@@ -31,7 +31,8 @@ class LinearSolve(Primitive):
     def run(self, args, params):
         return self._solve(args, **params)
 
-    def _split(self, args, counts):
+    def split(self, args, counts):
+        """The constants of matvec, solve and transpose_solve, and the right-hand side."""
         parts, at = [], 0
         for n in counts:
             parts.append(list(args[at:at + n]))
@@ -39,15 +40,15 @@ class LinearSolve(Primitive):
         return (*parts, list(args[at:]))
 
     def _solve(self, args, *, solve, counts, **_):
-        _, s_consts, _, b = self._split(args, counts)
+        _, s_consts, _, b = self.split(args, counts)
         return eval_closed(solve, *s_consts, *b)
 
     def jvp(self, primals, tangents, *, matvec, counts, negate, n_x, **params):
         params = {**params, "matvec": matvec, "counts": counts, "negate": negate, "n_x": n_x}
         outs = bind(self, primals, params)
         x = outs[:n_x]
-        consts, _, _, b = self._split(primals, counts)
-        t_consts, _, _, t_b = self._split(tangents, counts)
+        consts, _, _, b = self.split(primals, counts)
+        t_consts, _, _, t_b = self.split(tangents, counts)
         rhs = list(t_b)
         if any(t is not None for t in t_consts):             # A·x' = b' - A'·x
             both, nonzero = jvp_jaxpr(matvec, tuple([t is not None for t in t_consts] + [False] * n_x))
@@ -65,7 +66,7 @@ class LinearSolve(Primitive):
         if transpose_solve is None:
             raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
                             "custom_linear_solve. Pass transpose_solve, or symmetric=True when the matrix is.")
-        consts, s_consts, t_consts, b = self._split(args, counts)
+        consts, s_consts, t_consts, b = self.split(args, counts)
         ct = [instantiate(c, v.aval) for c, v in zip(cts[:n_x], b)]
         outs = bind(self, [*consts, *t_consts, *s_consts, *ct],
                     {"matvec": vecmat, "vecmat": matvec, "solve": transpose_solve, "transpose_solve": solve, "n_x": n_x,
@@ -74,7 +75,7 @@ class LinearSolve(Primitive):
 
     def batch(self, size, args, axes, *, matvec, vecmat, solve, transpose_solve, counts, n_x, **params):
         axis = axis_of(size)
-        *c_axes, _ = self._split(axes, counts)
+        *c_axes, _ = self.split(axes, counts)
         b_axes = (0,) * n_x
         mapped = {}
         for name, program, own in (("matvec", matvec, c_axes[0]), ("vecmat", vecmat, c_axes[0]),
@@ -87,7 +88,7 @@ class LinearSolve(Primitive):
         return outs, [0] * len(outs)
 
     def lower(self, em, outs, *args, solve, counts, **_):
-        _, s_consts, _, b = self._split(args, counts)
+        _, s_consts, _, b = self.split(args, counts)
         return em.inline(solve.jaxpr, solve.consts, [*s_consts, *b])
 
 

@@ -20,9 +20,16 @@ from gradix._ops.select import choose as select_n
 
 # -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
 
+def _divides_all(y) -> bool:
+    """Whether `y` is one integer that every integer can be divided by without a special case."""
+    return y.ndim == 0 and y.dtype.char in "bhilqBHILQ" and int(y) not in (0, -1)
+
+
 def _host_div(x, y):
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
+    if _divides_all(y):
+        return np.floor_divide(x - np.fmod(x, y), y)
     if not (y == 0).any() and (x.dtype.kind == "u" or not (y == -1).any()):
         q = np.floor_divide(x, y)
         return q if x.dtype.kind == "u" else q + ((q < 0) & (q * y != x)).astype(x.dtype)
@@ -34,6 +41,8 @@ def _host_div(x, y):
 
 def _host_rem(x, y):
     if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    if _divides_all(y):
         return np.fmod(x, y)
     return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)))
 
@@ -174,14 +183,16 @@ mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, 
                     dtypes=NUMERIC, transpose=_mul_back, neutral=0)
 div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
                     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
-                    transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero)
+                    transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero,
+                    float_host=np.divide)
 rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX,
-                    singular=_may_divide_by_zero)
+                    singular=_may_divide_by_zero, float_host=np.fmod)
 max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
                     lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
 min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
                     lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
-sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent)
+sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
+                     float_host=np.sign)
 abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype)
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
                        hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC)

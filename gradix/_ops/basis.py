@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from operator import methodcaller
 
 import numpy as np
 
@@ -63,6 +64,18 @@ class BroadcastInDim(Primitive):
         if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:])):
             raise TypeError(f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}.")
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def specialise(self, x, *, shape, broadcast_dimensions, sharding=None):
+        if dtypes.is_extended(x.dtype):
+            return None
+        sizes = dict(zip(broadcast_dimensions, x.shape))
+        dtype, full = x.dtype, tuple([sizes.get(d, 1) for d in range(len(shape))])
+
+        def spread(x):
+            out = np.empty(shape, dtype)
+            out[...] = x.reshape(full)
+            return out
+        return methodcaller("reshape", full) if full == shape else spread
 
     def host(self, x, *, shape, broadcast_dimensions, sharding=None):
         if broadcast_dimensions:
@@ -183,6 +196,9 @@ class Transpose(Primitive):
             raise TypeError(f"transpose permutation isn't a permutation of operand dimensions, got permutation "
                             f"{permutation} for operand shape {x.shape}. Name each of its {x.ndim} axes once.")
         return make_aval(tuple([x.shape[i] for i in permutation]), x.dtype, x.weak_type)
+
+    def specialise(self, x, *, permutation):
+        return methodcaller("transpose", permutation)
 
     def host(self, x, *, permutation):
         return x.transpose(permutation)

@@ -44,6 +44,7 @@ class Elementwise(Primitive):
 
     `partials`, one per operand, map `(t, *operands)` to that operand's part of the tangent; `from_result`, for one
     operand, maps `(t, result, operand)`. `ZERO` declares a derivative of zero; no partials, no derivative.
+    `float_host` is what `host` comes to for NumPy's own real floats.
     Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1, or ().
     """
 
@@ -51,14 +52,18 @@ class Elementwise(Primitive):
 
     def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
                  from_result: Callable | None = None, out: Callable | None = None, attrs: str = "",
-                 transpose: Callable | None = None, neutral: int | None = None, singular: Any = False):
+                 transpose: Callable | None = None, neutral: int | None = None, singular: Any = False,
+                 float_host: Callable | None = None):
         super().__init__(name)
         self.neutral, self.singular = neutral, singular
-        self.host = host
+        self.host, self.float_host = host, float_host
         self.partials, self.from_result = partials, from_result
         self.hlo, self.attrs, self.dtypes, self.out = hlo, attrs, dtypes, out
         self._transpose = transpose
         self._types: dict[tuple, Any] = {}
+
+    def specialise(self, *avals, **params):
+        return self.float_host if avals[0].dtype.kind == "f" and not params else None
 
     def abstract(self, *avals, **params):
         key = (avals, *params.values()) if params else avals

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from math import prod
-from operator import index
+from operator import index, itemgetter, methodcaller
 
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
@@ -30,6 +30,9 @@ class Reshape(Structural):
             raise TypeError(f"reshape dimensions must be a permutation of operand dimensions, got dimensions "
                             f"{dimensions} for shape {x.shape}.")
         return make_aval(new_sizes, x.dtype, x.weak_type)
+
+    def specialise(self, x, *, new_sizes, dimensions):
+        return methodcaller("reshape", new_sizes) if dimensions is None else None
 
     def host(self, x, *, new_sizes, dimensions):
         return (x if dimensions is None else x.transpose(dimensions)).reshape(new_sizes)
@@ -65,6 +68,9 @@ class Squeeze(Structural):
                              f"shape={x.shape} and dimensions={dimensions}")
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
 
+    def specialise(self, x, *, dimensions):
+        return methodcaller("squeeze", dimensions)
+
     def host(self, x, *, dimensions):
         return x.squeeze(dimensions)
 
@@ -92,6 +98,9 @@ class Rev(Structural):
             raise TypeError(f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for "
                             f"operand ndim {x.ndim}.")
         return x
+
+    def specialise(self, x, *, dimensions):
+        return itemgetter(_reversing(x.ndim, dimensions))
 
     def host(self, x, *, dimensions):
         return x[_reversing(x.ndim, dimensions)]

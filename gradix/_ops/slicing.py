@@ -1,7 +1,7 @@
 """slice and pad, each the other's adjoint."""
 from __future__ import annotations
 
-from operator import index
+from operator import index, itemgetter
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class Slice(Structural):
             raise TypeError(f"slice strides must be positive, got {strides}. lax.rev reverses an axis.")
         sizes = [(b - a + s - 1) // s if s != 1 else b - a for a, b, s in zip(start_indices, limit_indices, steps)]
         return make_aval(tuple(sizes), x.dtype, x.weak_type)
+
+    def specialise(self, x, *, start_indices, limit_indices, strides):
+        return itemgetter(_slices(start_indices, limit_indices, strides))
 
     def host(self, x, *, start_indices, limit_indices, strides):
         return x[_slices(start_indices, limit_indices, strides)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.implicit import stop_gradient
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._ops.dimensions import canonical_axis
 from gradix.nn.composition import fused
@@ -18,6 +19,7 @@ from gradix.numpy.selection import where as choose
 _INF = math.inf
 
 
+@replayed
 def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None):
     """log Σ b·eᵃ over axes, without overflow on the way.
 
@@ -96,6 +98,7 @@ def _count(x, axis) -> int:
     return math.prod([x.aval.shape[i] for i in axes_of(axis, x.aval.ndim)])
 
 
+@replayed
 def softmax(x, axis=-1, where=None):
     """eˣ / Σ eˣ along axes: positive numbers that add up to 1.
 
@@ -125,6 +128,7 @@ def _exponentials(x, axes, where):
 
 
 @fused
+@replayed
 def log_softmax(x, axis=-1, where=None):
     """x − log Σ eˣ along axes: the logarithm of `softmax`.
 
@@ -179,6 +183,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     return (x - mean) * lax.rsqrt(inexact_operand("standardize", variance + epsilon))
 
 
+@replayed
 def one_hot(x, num_classes: int, *, dtype=None, axis: int = -1):
     """Vectors with a 1 at the places given and 0 elsewhere; a place out of range gives all zeros.
 

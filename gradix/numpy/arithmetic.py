@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
@@ -180,6 +181,7 @@ def reciprocal(x, /):
     return lax.integer_pow(inexact_operand("reciprocal", x), -1)
 
 
+@replayed
 def floor_divide(x1, x2, /):
     """The largest whole number not above `x1 / x2`, elementwise.
 
@@ -210,6 +212,7 @@ def floor_divide(x1, x2, /):
     return _float_divmod(x, y)[0]
 
 
+@replayed
 def remainder(x1, x2, /):
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
 

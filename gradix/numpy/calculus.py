@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
@@ -31,6 +32,7 @@ _BOOL = np.dtype(bool)
 
 # -- differences ---------------------------------------------------------------------------------------------------
 
+@replayed
 def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None):
     """The differences of neighbours along an axis, taken `n` times; of booleans, whether they differ.
 
@@ -97,6 +99,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
     return lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
 
 
+@replayed
 def gradient(f, *varargs, axis=None, edge_order: int | None = None):
     """The derivative of a sampled function along each axis, by central differences; one-sided at the ends.
 
@@ -154,6 +157,7 @@ def _gradient(x, h, axis: int):
     return lax.concatenate(pieces, axis)
 
 
+@replayed
 def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     """The integral of a sampled function by the trapezoidal rule.
 
@@ -184,6 +188,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     return multiply(like(y, 0.5), sum(multiply(step, pairs), axis))
 
 
+@replayed
 def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
     """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
 
@@ -227,6 +232,7 @@ def _halved(period):
 
 # -- interpolation -------------------------------------------------------------------------------------------------
 
+@replayed
 def interp(x, xp, fp, left=None, right=None, period=None):
     """A piecewise linear function through given points.
 
@@ -296,6 +302,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
 
 # -- convolution ---------------------------------------------------------------------------------------------------
 
+@replayed
 def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None):
     """The discrete convolution of two vectors.
 
@@ -318,6 +325,7 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
     return _slide(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
+@replayed
 def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None):
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 

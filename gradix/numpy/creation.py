@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._api.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INTEGER
@@ -222,6 +223,7 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
     return call(*[arange(n, dtype=dtype) for n in shape])
 
 
+@replayed
 def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy"):
     """Coordinate arrays from coordinate vectors.
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.promotion import as_operand, convert, number
@@ -34,6 +35,7 @@ def _widened(dtype):
     return default if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
 
 
+@replayed
 def cumsum(a, axis: int | None = None, dtype=None, out=None):
     """The running sums along an axis.
 
@@ -51,6 +53,7 @@ def cumsum(a, axis: int | None = None, dtype=None, out=None):
     return _running("cumsum", lax.cumsum, a, axis, dtype, out)
 
 
+@replayed
 def cumprod(a, axis: int | None = None, dtype=None, out=None):
     """The running products along an axis.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching
@@ -83,6 +84,7 @@ def arctan2(x1, x2, /):
 atan2 = arctan2
 
 
+@replayed
 def hypot(x1, x2, /):
     """`sqrt(x1² + x2²)` without overflow on the way.
 
@@ -141,6 +143,7 @@ def log10(x, /):
     return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
 
 
+@replayed
 def logaddexp(x1, x2):
     """log(eˣ¹ + eˣ²), without overflow on the way.
 
@@ -153,6 +156,7 @@ def logaddexp(x1, x2):
     return _log_of_sum(x, y, lax.exp, 1.0)
 
 
+@replayed
 def logaddexp2(x1, x2):
     """log₂(2ˣ¹ + 2ˣ²), without overflow on the way.
 
@@ -238,6 +242,7 @@ def degrees(x, /):
     return rad2deg(x)
 
 
+@replayed
 def sinc(x, /):
     """sin(πx) / (πx), and 1 at zero.
 

@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
@@ -211,6 +212,7 @@ def unstack(x, /, *, axis: int = 0) -> tuple:
     return tuple(lax.unstack(x, axis_of(axis, x.aval.ndim)))
 
 
+@replayed
 def split(ary, indices_or_sections, axis: int = 0) -> list:
     """`ary` cut along an axis: into equal parts, or before the given indices.
 
@@ -296,6 +298,7 @@ def dsplit(ary, indices_or_sections) -> list:
 
 # -- repeated ------------------------------------------------------------------------------------------------------
 
+@replayed
 def tile(A, reps):
     """`A` repeated as a whole, `reps[i]` times along axis i.
 
@@ -313,6 +316,7 @@ def tile(A, reps):
     return lax.tile(x, (1,) * (rank - len(reps)) + tuple(reps))
 
 
+@replayed
 def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
     """Each element of `a` repeated, along an axis or of all in one row.
 

@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy import matrices, products, shapes
@@ -52,6 +53,7 @@ __all__ = ["EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", 
 
 # -- norms ---------------------------------------------------------------------------------------------------------
 
+@replayed
 def norm(x, ord=None, axis=None, keepdims: bool = False):
     """The norm of a vector, of a matrix, or of each one along some axes.
 
@@ -88,6 +90,7 @@ def norm(x, ord=None, axis=None, keepdims: bool = False):
     raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm: one axis for vectors, two for matrices.")
 
 
+@replayed
 def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
     """The norm of vectors along an axis, or of all elements.
 
@@ -106,6 +109,7 @@ def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
     return _vector_norm(x, axes_of(axis, x.aval.ndim), keepdims, ord)
 
 
+@replayed
 def matrix_norm(x, /, *, keepdims: bool = False, ord="fro"):
     """The norm of matrices, which are the last two axes.
 
@@ -203,6 +207,7 @@ def cond(x, p=None):
 
 # -- powers and chains ---------------------------------------------------------------------------------------------
 
+@replayed
 def matrix_power(a, n: int):
     """The n-th power of square matrices, by repeated squaring; of the inverse where `n` is negative.
 

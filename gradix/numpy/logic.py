@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
@@ -352,6 +353,7 @@ def isrealobj(x) -> bool:
 
 # -- nearly equal --------------------------------------------------------------------------------------------------
 
+@replayed
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise.
 
@@ -383,6 +385,7 @@ def _tolerance(t, dtype) -> Array:
     return number(t, dtype) if type(t) in (int, float) else convert(as_operand("isclose", t), dtype)
 
 
+@replayed
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     """Whether all elements are close, in the sense of `isclose`.
 
@@ -394,6 +397,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@replayed
 def array_equal(a1, a2, equal_nan: bool = False):
     """Whether two arrays have one shape and equal elements.
 

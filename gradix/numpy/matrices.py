@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.trace import is_unknown
@@ -24,6 +25,7 @@ _INT32 = np.dtype("int32")
 
 # -- identity and triangles ----------------------------------------------------------------------------------------
 
+@replayed
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -78,6 +80,7 @@ def identity(n, dtype=None):
     return eye(n, dtype=dtype)
 
 
+@replayed
 def tri(N, M=None, k: int = 0, dtype=None):
     """A matrix with ones on and below a diagonal and zeros above; of float32, also with x64 enabled, by default.
 
@@ -96,6 +99,7 @@ def _lower(shape: tuple, k):
     return lax.ge(_row_numbers(shape, k), lax.broadcasted_iota(_INT32, shape, 1))
 
 
+@replayed
 def tril(m, k: int = 0):
     """The matrix with zeros above diagonal `k`; of a stack, each matrix.
 
@@ -108,6 +112,7 @@ def tril(m, k: int = 0):
     return _triangle("tril", m, k, True)
 
 
+@replayed
 def triu(m, k: int = 0):
     """The matrix with zeros below diagonal `k`; of a stack, each matrix.
 
@@ -264,6 +269,7 @@ def _last_diagonal(x, offset: int):
     return lax.squeeze(lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,))
 
 
+@replayed
 def diag(v, k: int = 0):
     """Of a vector, the matrix with it on diagonal `k`; of a matrix, its diagonal `k`.
 
@@ -289,6 +295,7 @@ def diag(v, k: int = 0):
     return lax.select_n(on, lax.full((n, n), zero), lax.broadcast_in_dim(row, (n, n), (1,)))
 
 
+@replayed
 def diagflat(v, k: int = 0):
     """The matrix with the elements of `v`, in order, on diagonal `k`.
 
@@ -302,6 +309,7 @@ def diagflat(v, k: int = 0):
     return diag(convert(lax.reshape(x, (x.aval.size,)), x.aval.dtype), k)
 
 
+@replayed
 def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None):
     """The sum of the elements on a diagonal.
 
@@ -322,6 +330,7 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
     return sum(diagonal(numeric_operand("trace", a), offset, axis1, axis2), -1, dtype)
 
 
+@replayed
 def vander(x, N: int | None = None, increasing: bool = False):
     """The matrix of powers of a vector's elements, one row each.
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
 from gradix._core.operators import Array
@@ -32,6 +33,7 @@ def count_of(shape: tuple, axes: tuple) -> int:
     return math.prod([shape[i] for i in axes])
 
 
+@replayed
 def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=None):
     """The arithmetic mean of the elements, over all axes or some.
 
@@ -69,6 +71,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
     return convert(lax.div(total, count), result)
 
 
+@replayed
 def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False):
     """The weighted mean of the elements, over all axes or some.
 
@@ -119,6 +122,7 @@ def _weights_like(x, w, axis, axes: tuple):
 
 # -- spread --------------------------------------------------------------------------------------------------------
 
+@replayed
 def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
         correction=None):
     """The variance of the elements: the mean square distance from their mean, over all axes or some.
@@ -142,6 +146,7 @@ def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
     return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
+@replayed
 def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
         correction=None):
     """The standard deviation of the elements: the square root of `var`.
@@ -225,6 +230,7 @@ def distance_squared(x, center):
 
 # -- covariance ----------------------------------------------------------------------------------------------------
 
+@replayed
 def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights=None, aweights=None,
         dtype=None):
     """The covariance matrix of variables observed together.
@@ -310,6 +316,7 @@ def _center(x, w, ddof: int, aweights):
     return center, lax.sub(total, off)
 
 
+@replayed
 def corrcoef(x, y=None, rowvar: bool = True, dtype=None):
     """The correlation coefficients of variables observed together.
 

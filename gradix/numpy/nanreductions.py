@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import INEXACT
 from gradix.numpy import moments, reductions
@@ -35,6 +36,7 @@ def _extreme(name: str, reduce, fill: float, a, axis, out, keepdims, initial, wh
     return choose(none, number(math.nan, y.aval.dtype), y)
 
 
+@replayed
 def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The largest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -54,6 +56,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
 
 
+@replayed
 def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The smallest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -73,6 +76,7 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
 
 
+@replayed
 def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The sum of the elements that are not NaN, over all axes or some.
 
@@ -94,6 +98,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=N
     return reductions.sum(_without("nansum", x, 0), axis, dtype, out, keepdims, initial, where)
 
 
+@replayed
 def nanprod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The product of the elements that are not NaN, over all axes or some.
 
@@ -123,6 +128,7 @@ def _present(name: str, x, where):
     return lax.bitwise_and(present, broadcast_to(reductions.where_mask(name, where, x.aval.shape), x.aval.shape))
 
 
+@replayed
 def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None):
     """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
 
@@ -149,6 +155,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 
+@replayed
 def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
 
@@ -184,6 +191,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
+@replayed
 def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
 
@@ -215,6 +223,7 @@ def _position(name: str, find, fill: float, a, axis, out, keepdims):
     return choose(none, number(-1, y.aval.dtype), y)
 
 
+@replayed
 def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
     """The index of the largest element that is not NaN; -1 where there is none.
 
@@ -232,6 +241,7 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
     return _position("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims)
 
 
+@replayed
 def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
     """The index of the smallest element that is not NaN; -1 where there is none.
 

@@ -8,6 +8,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._api.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.operators import Array
@@ -28,6 +29,7 @@ _OPTIONS: dict[str, frozenset] = {
 }
 
 
+@replayed
 def pad(array, pad_width, mode="constant", **kwargs):
     """`array` made larger at the ends of its axes.
 

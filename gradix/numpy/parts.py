@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix.numpy.axes import no_out
@@ -245,6 +246,7 @@ def rint(x, /):
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
+@replayed
 def round(a, decimals: int = 0, out=None):
     """Each number rounded to `decimals` places after the point, halves to even.
 
@@ -357,6 +359,7 @@ def angle(z, deg: bool = False):
 
 # -- steps and replacements ----------------------------------------------------------------------------------------
 
+@replayed
 def heaviside(x1, x2, /):
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
 
@@ -373,6 +376,7 @@ def heaviside(x1, x2, /):
     return where(lax.lt(x, zero), zero, where(lax.gt(x, zero), one, where(lax.ne(x, x), x, y)))
 
 
+@replayed
 def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by numbers.
 

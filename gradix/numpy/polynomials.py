@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
@@ -22,6 +23,7 @@ from gradix.numpy.rearrangement import trim_zeros
 from gradix.numpy.shapes import atleast_1d
 
 
+@replayed
 def polyval(p, x, *, unroll: int = 16):
     """The value of a polynomial at each `x`.
 

@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
@@ -135,6 +136,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
 
 
+@replayed
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """The inner product of all elements of two arrays, those of `a` conjugated.
 
@@ -223,6 +225,7 @@ def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, inner_y: tupl
 
 # -- every pair ----------------------------------------------------------------------------------------------------
 
+@replayed
 def outer(a, b, out=None):
     """The products of every element of `a` with every element of `b`, both taken in one row.
 
@@ -238,6 +241,7 @@ def outer(a, b, out=None):
     return multiply(lax.expand_dims(x, (1,)), lax.expand_dims(y, (0,)))
 
 
+@replayed
 def kron(a, b):
     """The Kronecker product: each element of `a` times the whole of `b`.
 
@@ -295,6 +299,7 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
     return tuple([axis_of(i, len(x)) for i in left]), tuple([axis_of(i, len(y)) for i in right])
 
 
+@replayed
 def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None):
     """The cross products of vectors of two or three components; of two with two only the third component.
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
@@ -19,6 +20,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
+@replayed
 def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False, *, weights=None):
     """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
@@ -42,6 +44,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
+@replayed
 def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
                 keepdims: bool = False, *, weights=None):
     """The value below which a fraction `q` of the elements that are not NaN lies.
@@ -64,6 +67,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
+@replayed
 def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
                keepdims: bool = False, *, weights=None, out_sharding=None):
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
@@ -78,6 +82,7 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
                      False)
 
 
+@replayed
 def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
                   keepdims: bool = False, *, weights=None):
     """The value below which `q` percent of the elements that are not NaN lie.
@@ -91,6 +96,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
                      weights, True)
 
 
+@replayed
 def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
@@ -109,6 +115,7 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
     return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False)
 
 
+@replayed
 def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
     """The middle element of those that are not NaN, or the mean of the two in the middle.
 

@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
@@ -93,6 +94,7 @@ def _end(value, dtype):
     return number(value, dtype)
 
 
+@replayed
 def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype=None, axis: int = 0, *,
              device=None):
     """`num` evenly spaced numbers from `start` to `stop`.

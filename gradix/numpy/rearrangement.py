@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
@@ -32,6 +33,7 @@ def concrete(x, why: str) -> np.ndarray:
 
 # -- roll ----------------------------------------------------------------------------------------------------------
 
+@replayed
 def roll(a, shift, axis=None):
     """`a` with its elements shifted along axes, those pushed out coming back at the other end.
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.dtypes import FLOAT, INTEGER
@@ -115,6 +116,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
                        promote_integers)
 
 
+@replayed
 def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
          promote_integers: bool = True):
     """The product of the elements, over all axes or some.
@@ -170,6 +172,7 @@ def _least(dtype, least: bool):
     return number(-math.inf if least else math.inf, dtype)
 
 
+@replayed
 def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The largest element, over all axes or some; NaN if there is one.
 
@@ -192,6 +195,7 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
     return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
 
 
+@replayed
 def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The smallest element, over all axes or some; NaN if there is one.
 
@@ -236,6 +240,7 @@ def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
     return min(a, axis, out, keepdims, initial, where)
 
 
+@replayed
 def ptp(a, axis=None, out=None, keepdims: bool = False):
     """The largest element less the smallest, over all axes or some.
 
@@ -263,6 +268,7 @@ def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
     return keep_axes(y, shape, axes) if keepdims else y
 
 
+@replayed
 def all(a, axis=None, out=None, keepdims: bool = False, *, where=None):
     """Whether all elements are true, that is not zero, over all axes or some.
 
@@ -281,6 +287,7 @@ def all(a, axis=None, out=None, keepdims: bool = False, *, where=None):
     return _truth("all", lax.reduce_and, True, a, axis, out, keepdims, where)
 
 
+@replayed
 def any(a, axis=None, out=None, keepdims: bool = False, *, where=None):
     """Whether some element is true, that is not zero, over all axes or some.
 
@@ -299,6 +306,7 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None):
     return _truth("any", lax.reduce_or, False, a, axis, out, keepdims, where)
 
 
+@replayed
 def count_nonzero(a, axis=None, keepdims: bool = False):
     """How many elements are not zero, over all axes or some.
 
@@ -330,6 +338,7 @@ def _position(name: str, op, a, axis, out, keepdims):
     return keep_axes(y, shape, axes) if keepdims else y
 
 
+@replayed
 def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
     """The index of the largest element, the first of equal ones; of NaN if there is one.
 
@@ -350,6 +359,7 @@ def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
     return _position("argmax", lax.argmax, a, axis, out, keepdims)
 
 
+@replayed
 def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
     """The index of the smallest element, the first of equal ones; of NaN if there is one.
 

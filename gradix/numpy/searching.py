@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
@@ -118,6 +119,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None):
 
 # -- searchsorted --------------------------------------------------------------------------------------------------
 
+@replayed
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan"):
     """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
 

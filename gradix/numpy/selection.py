@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import (
@@ -162,6 +163,7 @@ def _piece_conditions(condlist) -> list:
     return [_truth("piecewise", c) for c in condlist]
 
 
+@replayed
 def clip(arr=None, /, min=None, max=None):
     """The values kept between `min` and `max`: `minimum(max, maximum(min, arr))`.
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
@@ -201,6 +202,7 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None):
 
 # -- membership ----------------------------------------------------------------------------------------------------
 
+@replayed
 def isin(element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto"):
     """Whether each element is among `test_elements`; NaN never is.
 

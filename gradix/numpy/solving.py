@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.custom_derivatives import custom_jvp
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
@@ -48,6 +49,7 @@ def _square(name: str, a):
 
 # -- equations -----------------------------------------------------------------------------------------------------
 
+@replayed
 def solve(a, b):
     """x with `a @ x = b`.
 
@@ -114,6 +116,7 @@ def _solve_stack(a, b):
         lambda _, y: lax.linalg._solve_factored_transposed(factors, order, y))
 
 
+@replayed
 def inv(a):
     """The inverses of square matrices; infinite or NaN where singular.
 
@@ -129,6 +132,7 @@ def inv(a):
 
 # -- determinants --------------------------------------------------------------------------------------------------
 
+@replayed
 def slogdet(a, *, method: str | None = None):
     """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
 
@@ -172,6 +176,7 @@ def _sign_and_log(diagonal, sign):
     return SlogdetResult(sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1))
 
 
+@replayed
 def det(a):
     """Determinants of square matrices.
 

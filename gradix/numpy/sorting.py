@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
@@ -25,6 +26,7 @@ def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.aval.ndim))
 
 
+@replayed
 def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
     """The elements in increasing order along an axis, NaN last.
 
@@ -45,6 +47,7 @@ def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True
     return lax.rev(out, (axis,)) if descending else out
 
 
+@replayed
 def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False,
             dtype=None):
     """The indices that put the elements in increasing order along an axis, NaN last.

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import INTEGER
@@ -73,6 +74,7 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
                       indices_are_sorted=indices_are_sorted, wrap_negative_indices=mode != "clip")
 
 
+@replayed
 def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=None, *,
                     wrap_negative_indices: bool | None = None):
     """For each position, the element of the same row of `arr` that `indices` names.

@@ -1,0 +1,173 @@
+"""Functions of many operations, replayed on arrays of types met before: the same answers, bit for bit, and the same errors."""
+import warnings
+from functools import reduce
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix._api import replay
+from gradix._api.replay import replayed
+from gradix._base.config import config
+from gradix._base.tree import tree_leaves
+from gradix.numpy import elementary
+
+CALLS = replay._FIRST + 2
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return jnp.asarray(RNG.normal(size=shape).astype(np.float32))
+
+
+# name: calls to make, as functions of arrays made anew
+SAMPLES = {
+    "floor_divide": lambda f: [f(floats(8), floats(8)), f(jnp.arange(-4, 4), 3), f(jnp.arange(-4, 4), -3), f(jnp.arange(4), 0),
+                               f(jnp.arange(-4, 4), -1), f(jnp.arange(8, dtype="uint8"), 3)],
+    "remainder": lambda f: [f(floats(8), 0.7), f(jnp.arange(-4, 4), 3), f(jnp.arange(-4, 4), -3), f(jnp.arange(4), jnp.arange(4))],
+    "hypot": lambda f: [f(floats(8), floats(8))], "diag": lambda f: [f(floats(4)), f(floats(3, 3), 1), f(floats(3), k=-1)],
+    "trace": lambda f: [f(floats(4, 4)), f(floats(2, 3, 4), offset=1)], "tril": lambda f: [f(floats(4, 4)), f(floats(3, 5), 1)],
+    "triu": lambda f: [f(floats(4, 4), -1)], "eye": lambda f: [f(4), f(3, 5, k=1), f(3, dtype=jnp.int32)],
+    "vander": lambda f: [f(floats(4)), f(floats(4), 3, increasing=True)], "tri": lambda f: [f(3), f(3, dtype=int)],
+    "median": lambda f: [f(floats(8)), f(floats(4, 6), axis=1), f(jnp.array([1.0, jnp.nan])), f(floats(4, 6), keepdims=True)],
+    "nanmedian": lambda f: [f(jnp.array([1.0, jnp.nan, 3.0]))],
+    "quantile": lambda f: [f(floats(9), 0.3), f(floats(9), jnp.array([0.1, 0.9])), f(floats(9), 0.3, method="lower")],
+    "percentile": lambda f: [f(floats(9), 30)],
+    "mean": lambda f: [f(floats(4, 5)), f(jnp.arange(4), axis=0), f(floats(4, 5), (0, 1))],
+    "std": lambda f: [f(floats(4, 5)), f(floats(4, 5), axis=-1, ddof=1)], "var": lambda f: [f(floats(4, 5), 0)],
+
+    "average": lambda f: [f(floats(6)), f(floats(6), weights=floats(6) ** 2)], "cov": lambda f: [f(floats(3, 8))],
+    "nanmean": lambda f: [f(jnp.array([1.0, jnp.nan, 3.0]))], "nansum": lambda f: [f(floats(4, 4), axis=0)],
+    "polyval": lambda f: [f(floats(5), floats(3))],
+    "linspace": lambda f: [f(0, 1, 5), f(0.0, -0.0, 3), f(-0.0, 0.0, 3), f(floats(2), 2.0, 4)],
+    "take_along_axis": lambda f: [f(floats(4, 4), jnp.argsort(floats(4, 4), axis=1), axis=1), f(floats(8), jnp.array([3, -1, 9]), 0)],
+    "allclose": lambda f: [f(floats(8), floats(8)), f(jnp.ones(3), 1.0)], "isclose": lambda f: [f(floats(8), floats(8), atol=0.5)],
+    "array_equal": lambda f: [f(jnp.arange(3), jnp.arange(3)), f(jnp.arange(3), jnp.arange(4))],
+    "searchsorted": lambda f: [f(jnp.sort(floats(8)), floats(3)), f(jnp.sort(floats(30)), floats(3), side="right")],
+    "kron": lambda f: [f(floats(2, 2), floats(3))], "outer": lambda f: [f(floats(3), floats(4))],
+    "cross": lambda f: [f(floats(3), floats(3))], "vdot": lambda f: [f(floats(3), floats(3))],
+    "sort": lambda f: [f(floats(8)), f(floats(4, 4), axis=0, descending=True)], "argsort": lambda f: [f(floats(8)), f(floats(2, 5))],
+    "diff": lambda f: [f(floats(8)), f(floats(3, 4), 2, axis=0), f(jnp.array([True, False]))],
+    "convolve": lambda f: [f(floats(5), floats(3)), f(floats(5), floats(3), mode="same")],
+    "interp": lambda f: [f(floats(3), jnp.arange(5.0), floats(5))], "gradient": lambda f: [f(floats(6)), f(floats(4, 4))],
+    "unwrap": lambda f: [f(floats(6) * 5)], "round": lambda f: [f(floats(8), 1), f(jnp.arange(5)), f(floats(4))],
+    "nan_to_num": lambda f: [f(jnp.array([jnp.nan, jnp.inf]), nan=2.0)], "count_nonzero": lambda f: [f(floats(4) > 0, axis=0)],
+    "ptp": lambda f: [f(floats(8))], "prod": lambda f: [f(floats(4, 4), axis=1), f(jnp.arange(4), dtype=jnp.float32)],
+    "max": lambda f: [f(floats(4, 4)), f(floats(3), initial=0.0, where=jnp.array([True, False, True]))],
+    "any": lambda f: [f(floats(4) > 0)], "argmax": lambda f: [f(floats(4, 4)), f(floats(4, 4), axis=1, keepdims=True)],
+    "isin": lambda f: [f(jnp.arange(5), jnp.array([1, 3]))], "cumsum": lambda f: [f(floats(8)), f(jnp.arange(6), dtype=jnp.float32)],
+    "tile": lambda f: [f(floats(3), 3), f(floats(3), (2, 2))], "repeat": lambda f: [f(floats(3), 2), f(floats(3), jnp.array([1, 0, 2]))],
+    "roll": lambda f: [f(floats(5), 2), f(floats(3, 3), (1, -1), (0, 1))],
+    "clip": lambda f: [f(floats(8), -0.5, 0.5), f(floats(4), None, 0.0)],
+    "pad": lambda f: [f(floats(3), 2), f(floats(3, 3), 1, mode="edge")],
+    "meshgrid": lambda f: [f(floats(2), floats(3), indexing="ij")],
+    "split": lambda f: [f(floats(6), 3), f(floats(4, 6), 2, axis=1)],
+    "logaddexp": lambda f: [f(floats(5), floats(5)), f(floats(5), 1.0)],
+    "linalg.det": lambda f: [f(floats(4, 4)), f(floats(2, 3, 3))], "linalg.slogdet": lambda f: [f(floats(4, 4))],
+    "linalg.inv": lambda f: [f(floats(4, 4)), f(jnp.zeros((2, 2)))], "linalg.norm": lambda f: [f(floats(5)), f(floats(3, 3), axis=1)],
+    "linalg.solve": lambda f: [f(floats(4, 4), floats(4)), f(floats(4, 4), floats(4, 2))],
+    "nn.softmax": lambda f: [f(floats(5)), f(floats(3, 4), axis=0)], "nn.one_hot": lambda f: [f(jnp.arange(3), 4)],
+    "nn.logsumexp": lambda f: [f(floats(5)), f(floats(3, 4), axis=1, keepdims=True)],
+}
+
+
+def named(name: str):
+    """The replayed function of that name, and the one it replays."""
+    function = reduce(getattr, name.split("."), gradix if name.startswith("nn.") else jnp)
+    function = elementary.logaddexp if name == "logaddexp" else function
+    return function, function.__wrapped__
+
+
+def bits(out):
+    return [(np.asarray(x).tobytes(), x.aval) for x in tree_leaves(out)], type(out)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_same_bits_and_types(name):
+    """Every call is made plainly, then often enough to be replayed; the arrays of a call are the same each time."""
+    (function, plain), used = named(name), []
+
+    def both(*args, **kwargs):
+        want = bits(plain(*args, **kwargs))
+        for _ in range(CALLS):
+            assert bits(function(*args, **kwargs)) == want
+        return used.append(1)
+
+    SAMPLES[name](both)
+    assert used
+
+
+def test_replays_are_made_and_are_used():
+    calls = []
+
+    @replayed
+    def f(x, scale=2.0):
+        calls.append(1)
+        return jnp.sin(x) * scale + jnp.arange(4.0), {"first": x[0]}
+
+    x = floats(4)
+    want = bits(f(x))
+    for _ in range(50):
+        assert bits(f(x)) == want
+    assert len(calls) == CALLS - 1                      # as often as plain, and once traced
+    assert np.asarray(f(x + 1)[0]).tolist() == np.asarray(jnp.sin(x + 1) * 2.0 + jnp.arange(4.0)).tolist()
+    assert len(calls) == CALLS - 1
+    f(x, 3.0)
+    f(floats(5)[:4], scale=-0.0)
+    assert len(calls) == CALLS + 1
+
+
+def test_zeros_of_both_signs_are_two_parameters():
+    f = replayed(lambda x, y: x * y)
+    for _ in range(CALLS):
+        assert np.signbit(f(jnp.ones(2), 0.0)).tolist() == [False] * 2 and np.signbit(f(jnp.ones(2), -0.0)).tolist() == [True] * 2
+        assert f(jnp.ones(2), True).dtype == np.float32 and f(jnp.ones(2, int), 1).dtype == np.int32
+
+
+def test_under_transformations_the_function_itself_runs():
+    x = floats(5)
+    for _ in range(CALLS):
+        slope = gradix.grad(lambda x: jnp.median(x) * 2)(x)
+        mapped = gradix.vmap(jnp.median)(jnp.stack([x, x + 1]))
+    assert slope.sum() == 2 and mapped.tolist() == [jnp.median(x).item(), jnp.median(x + 1).item()]
+    assert "median" not in str(gradix.make_jaxpr(jnp.median)(x))
+
+
+def test_errors_are_those_of_the_function():
+    for _ in range(CALLS):
+        with pytest.raises(ValueError, match="out of bounds|axis 3"):
+            jnp.median(floats(4), axis=3)
+        with pytest.raises(TypeError, match="median requires ndarray or scalar arguments"):
+            jnp.median([1.0, 2.0])
+
+
+def test_options_decide_as_ever():
+    x = jnp.array([1.0, 0.0])
+    for _ in range(CALLS):
+        assert np.isnan(jnp.mean(x / 0)).item()
+    with gradix.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.remainder(x, 0.0)
+    with gradix.enable_x64(True):
+        for _ in range(CALLS):
+            assert jnp.linspace(0, 1, 3).dtype == jnp.mean(jnp.arange(3)).dtype == np.float64
+    assert jnp.linspace(0, 1, 3).dtype == np.float32
+    config.update("gradix_eager", "xla")
+    want = jnp.std(floats(4))
+    assert all(jnp.std(floats(4)).dtype == want.dtype for _ in range(CALLS))
+
+
+def test_large_arrays_and_values_that_decide_are_left_alone():
+    many = floats(100, 100)
+    for _ in range(CALLS):
+        assert jnp.median(many).shape == ()
+        assert jnp.repeat(jnp.arange(2), jnp.array([1, 2])).tolist() == [0, 1, 1]
+        assert jnp.repeat(jnp.arange(2), jnp.array([2, 0])).tolist() == [0, 0]
+
+
+def test_nothing_warns_of_what_numpy_meets():
+    x = jnp.array([0.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(CALLS):
+            assert np.isnan(jnp.remainder(x, 0.0)).all()
