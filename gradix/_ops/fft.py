@@ -33,8 +33,8 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 
-_HOST = {FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.fft.rfftn,
-         FftType.IRFFT: np.fft.irfftn}
+# Names in np.fft, which NumPy imports when it is first asked for.
+_HOST = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftType.IRFFT: "irfftn"}
 
 
 class Fft(Structural):
@@ -72,7 +72,7 @@ class Fft(Structural):
         if not x.size or not out.size:
             return np.zeros(out.shape, out.dtype)
         axes = tuple(range(-len(fft_lengths), 0))
-        return _HOST[fft_type](x, fft_lengths, axes).astype(out.dtype, copy=False)
+        return getattr(np.fft, _HOST[fft_type])(x, fft_lengths, axes).astype(out.dtype, copy=False)
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         # The Fourier matrix is symmetric; half a spectrum stands for its conjugate half as well.

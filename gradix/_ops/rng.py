@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+from functools import cached_property
 
 import numpy as np
 
@@ -74,9 +75,9 @@ class RngUniform(NonDifferentiable, Primitive):
 
     host_limit = 1 << 62
 
-    def __init__(self, name: str):
-        super().__init__(name)
-        self._generator = np.random.default_rng()
+    @cached_property
+    def _generator(self):
+        return np.random.default_rng()          # NumPy imports its generators when the first one is asked for
 
     def abstract(self, a, b, *, shape, draw):
         if a.dtype != b.dtype:
