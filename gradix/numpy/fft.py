@@ -59,9 +59,22 @@ def _transform(name: str, kind, a, s, axes, norm):
     if not axes:
         return x
     lengths = _lengths(name, kind, x.aval.shape, s, axes)
+    if 0 in lengths:
+        return _empty(kind, x, axes, lengths)
     given = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == _Kind.IRFFT else lengths
     x = _resized(x, axes, given)
     return _scaled(_along(kind, x, axes, lengths), kind, lengths, norm)
+
+
+def _empty(kind, x, axes, lengths):
+    """The transform of no elements along an axis: it has none either."""
+    shape = list(x.aval.shape)
+    for axis, n in zip(axes, lengths):
+        shape[axis] = n
+    if kind == _Kind.RFFT and lengths[-1]:
+        shape[axes[-1]] = lengths[-1] // 2 + 1
+    real = dtypes.real_dtype(x.aval.dtype)
+    return lax.full(tuple(shape), 0, real if kind == _Kind.IRFFT else dtypes.promote_types(real, np.complex64))
 
 
 def _lengths(name: str, kind, shape, s, axes) -> tuple:
@@ -71,6 +84,8 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
         lengths = [shape[i] if n is None else as_int(n) for n, i in zip(s, axes)]
+    if s is None and any(n < 1 for n in lengths):
+        return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
         raise ValueError(f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}.")
     return tuple(lengths)

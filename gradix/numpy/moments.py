@@ -181,14 +181,14 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
         ddof = correction
     x = as_operand(name, a)
     work, result = variance_dtypes(name, x.aval.dtype, dtype)
-    x = convert(x, work)
+    x = convert(whole(x, result), work)
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
     if mean_ is None and where is None:
         mean_ = lax.div(keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work))
     elif mean_ is None:
         mean_ = mean(x, axes, work, None, True, where=where)
-    square = distance_squared(x, convert(as_operand(name, mean_), work))
+    square = distance_squared(x, convert(whole(as_operand(name, mean_), result), work))
     real = square.aval.dtype
     if where is None:
         count = count_of(shape, axes)
@@ -220,6 +220,11 @@ def variance_dtypes(name: str, own, dtype):
     if result in dtypes.BOOL:
         raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")
     return work, result
+
+
+def whole(x, result):
+    """`x` as an integer where the variance is asked for as one: it is then computed from integers."""
+    return convert(x, result) if result in dtypes.INTEGER else x
 
 
 def distance_squared(x, center):

@@ -177,9 +177,10 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     no_out("nanvar", out)
     x = as_operand("nanvar", a)
     work, result = moments.variance_dtypes("nanvar", x.aval.dtype, dtype)
-    x = convert(x, work)
+    x = convert(moments.whole(x, result), work)
     axes = axes_of(axis, x.aval.ndim)
     center = nanmean(x, axes, work, None, True, where) if mean is None else convert(as_operand("nanvar", mean), work)
+    center = convert(moments.whole(center, result), work)
     present = _present("nanvar", x, where)
     distance = moments.distance_squared(choose(present, x, center), center)
     real = distance.aval.dtype

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.replay import replayed
+from gradix._core import dtypes
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
@@ -44,8 +45,9 @@ def polyval(p, x, *, unroll: int = 16):
     shape = lax.broadcast_shapes(p.aval.shape[1:], x.aval.shape)
     x = broadcast_to(x, shape)
     out = broadcast_to(number(0, p.aval.dtype), shape)
+    times, plus = (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
     for i in range(p.aval.shape[0]):
-        out = lax.add(lax.mul(out, x), broadcast_to(take_index(p, i), shape))       # Horner's scheme
+        out = plus(times(out, x), broadcast_to(take_index(p, i), shape))       # Horner's scheme
     return out
 
 

@@ -15,6 +15,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all, promote_pair
+from gradix._core.trace import is_unknown
 
 # A Python number of this type fits beside a strongly typed array of these dtypes without changing them.
 BESIDE: dict[type, frozenset] = {float: INEXACT, int: NUMERIC, complex: COMPLEX}
@@ -86,6 +87,11 @@ def _not_an_array(name: str, x, position: int) -> str:
     if x is None:
         return text + " A function that returns nothing is the usual cause."
     return text + " Convert it with gradix.numpy.asarray(...)."
+
+
+def value_of(x):
+    """`x` without the derivatives it carries, so that a value differentiated eagerly may decide a shape."""
+    return lax.stop_gradient(x) if is_unknown(x) else x
 
 
 def convert(x: Array, dtype, weak: bool = False) -> Array:

@@ -18,7 +18,7 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of
 from gradix.numpy.elementary import log10
 from gradix.numpy.placement import place
-from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, promote_dtypes_inexact
+from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, promote_dtypes_inexact, value_of
 from gradix.numpy.selection import where
 
 
@@ -48,6 +48,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         dtype = dtypes.requested_dtype(dtype, "arange", stacklevel=3)
     if stop is None:
         start, stop = None, start
+    start, stop, step = (value_of(end) for end in (start, stop, step))
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         _check_end(name, value)
     if stop is None:
@@ -181,7 +182,8 @@ def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype
         Array([  1.,  10., 100.], dtype=float32)
     """
     want = None if dtype is None else dtypes.requested_dtype(dtype, "logspace", stacklevel=3)
-    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
+    inner = want if want in INEXACT else None               # 10 ** x is computed in the dtype asked for
+    exponents = linspace(start, stop, num, endpoint=endpoint, dtype=inner, axis=axis)
     out = power(base, exponents)
     return out if want is None else convert(out, want)
 

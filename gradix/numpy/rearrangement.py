@@ -16,7 +16,7 @@ from gradix.numpy.arithmetic import remainder
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, number
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, value_of
 from gradix.numpy.shapes import ravel
 
 
@@ -26,6 +26,7 @@ def concrete(x, why: str) -> np.ndarray:
     Raises:
         ConcretizationTypeError: it is traced; the message says `why` it must not be.
     """
+    x = value_of(x)
     if is_unknown(x):
         raise ConcretizationTypeError(x, why)
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
@@ -70,7 +71,7 @@ def _listed_shifts(shift) -> list:
     held = concrete(shift, "")
     if held.ndim > 1:
         raise ValueError(f"'shift' and 'axis' should be scalars or 1D sequences, got shift of shape {held.shape}.")
-    if held.dtype.kind not in "iub":
+    if held.dtype.kind not in "iub" and held.size:
         raise TypeError(f"roll: shift must be integers, got dtype {held.dtype}.")
     return held.reshape(-1).tolist()
 

@@ -31,7 +31,8 @@ def keep_axes(out, shape: tuple, axes: tuple):
 def where_mask(name: str, where, shape: tuple):
     mask = as_operand(name, where)
     if mask.aval.dtype != _BOOL:
-        mask = lax.ne(mask, number(0, mask.aval.dtype))
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. Write "
+                         "where != 0 for the elements that are not zero.")
     if len(mask.aval.shape) > len(shape):
         raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
     return mask

@@ -15,7 +15,7 @@ from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
-from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes
+from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, value_of
 from gradix.numpy.searching import nonzero, searchsorted
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import moveaxis, ravel
@@ -49,6 +49,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _known(x, name: str) -> np.ndarray:
+    x = value_of(x)
     if is_unknown(x):
         raise ConcretizationTypeError(x, f"The error arose for an argument of jnp.{name}(): how many values there "
                                          f"are is the size of the result. Pass size=n to jnp.{name} to fix it.")

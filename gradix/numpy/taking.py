@@ -316,6 +316,8 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
     if size is None:
         places, = nonzero(c)
         return take_index(x, (*[slice(None)] * axis, places))
+    if size == 0:
+        return take_index(x, (*[slice(None)] * axis, slice(0, 0)))
     if not 0 < size <= n:
         raise ValueError("size must be positive and not greater than the size of the array axis; got "
                          f"size={size} for a.shape[axis]={n}")
