@@ -105,12 +105,21 @@ def _one_plus(y):
     return add(scalar_like(y, 1), y)
 
 
+def _host_expm1(x):
+    y = np.expm1(x)
+    if x.dtype.kind != "c":
+        return y
+    out = np.empty(x.shape, x.dtype)                # as XLA has it: real numbers stay real, and zeros are positive
+    out.real, out.imag = y.real + 0, np.where(x.imag == 0, 0, y.imag + 0)
+    return out
+
+
 exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
 exp2_p = Elementwise("exp2", np.exp2, dtypes=INEXACT,
                      hlo=lambda em, out, x: lower_power(em, out, em.splat(2, out), x),
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True)
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True)
-expm1_p = Elementwise("expm1", np.expm1, hlo="exponential_minus_one", dtypes=INEXACT,
+expm1_p = Elementwise("expm1", _host_expm1, hlo="exponential_minus_one", dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
 log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,

@@ -260,7 +260,7 @@ def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype != _BOOL:
-        x = convert(x, _BOOL)
+        x = lax.ne(x, number(0, x.aval.dtype))           # a conversion would look at the real part alone
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
         x = choose(where_mask(name, where, shape), x, number(identity, _BOOL))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.axes import axes_of, axis_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
 
 
@@ -103,6 +103,9 @@ class ufunc:
         if initial is None and self.identity is None and where is not None:
             raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
                              "one has to specify 'initial'.")
+        if isinstance(axis, tuple) and len(axis) != 1 and self.identity is None:
+            raise NotImplementedError(f"reduction operation {self.__name__} is not reorderable, so only one axis can be reduced at "
+                                      f"a time, got axis={axis}.")
         start = self.identity if initial is None else initial
         shape = x.shape
         x, mask = _axis_first(x, axis), None if where is None else _axis_first(
@@ -115,8 +118,8 @@ class ufunc:
             first = lax.full(x.shape[1:], start, x.dtype)
         out = self._fold(first, x, mask)
         if keepdims:
-            out = out.reshape((1,) * len(shape) if axis is None else
-                              tuple(1 if i == axis_of(axis, len(shape)) else n for i, n in enumerate(shape)))
+            axes = axes_of(axis, len(shape))
+            out = out.reshape(tuple([1 if i in axes else n for i, n in enumerate(shape)]))
         return out
 
     def _fold(self, first, x, mask):
@@ -145,7 +148,7 @@ class ufunc:
         rule = self._rules["accumulate"]
         if rule is not None:
             return rule(a, axis=axis, dtype=dtype)
-        x = _ready(f"{self.__name__}.accumulate", a, dtype)
+        x = self._truths(_ready(f"{self.__name__}.accumulate", a, dtype))
         axis = axis_of(axis, x.ndim)
         rows = _axis_first(x, axis)
         if not rows.shape[0]:
@@ -232,7 +235,12 @@ class ufunc:
         rule = self._rules["reduceat"]
         if rule is not None:
             return rule(x, starts, axis=axis)
-        return self._reduceat_by_steps(x, starts, axis_of(axis, x.ndim))
+        return self._reduceat_by_steps(self._truths(x), starts, axis_of(axis, x.ndim))
+
+    def _truths(self, x):
+        """Booleans for the functions of truth values, which see no more of a number than that."""
+        truths = self.__name__ in ("logical_and", "logical_or", "logical_xor") and x.dtype != bool
+        return lax.ne(x, lax.full((), 0, x.dtype)) if truths else x
 
     def _reduceat_by_steps(self, x, starts, axis: int):
         rows = _axis_first(x, axis)
@@ -258,8 +266,12 @@ def _ready(name: str, a, dtype):
 
 
 def _axis_first(x, axis):
-    """`x` with `axis` in front; all axes made one for None."""
+    """`x` with `axis` in front; all axes, or those of a tuple, made one."""
     if axis is None:
         return x.reshape(-1)
+    if isinstance(axis, tuple):
+        axes = axes_of(axis, x.ndim)
+        rest = [i for i in range(x.ndim) if i not in axes]
+        return lax.transpose(x, (*axes, *rest)).reshape((-1, *[x.shape[i] for i in rest]))
     axis = axis_of(axis, x.ndim)
     return x if axis == 0 else lax.transpose(x, (axis, *[i for i in range(x.ndim) if i != axis]))
