@@ -211,7 +211,8 @@ def clone(self) -> ArrayImpl:
 
 def platform(self) -> str:
     """The platform of the array's device: "cpu", "cuda", ..."""
-    return next(iter(_concrete(self, "platform").devices())).platform
+    _concrete(self, "platform")
+    return next(iter(self.devices())).platform
 
 
 def unsafe_buffer_pointer(self) -> int:

@@ -263,6 +263,7 @@ ELSEWHERE = {
     "random bits; tests/ops/test_random_bits.py": {"threefry2x32", "random_bits", "random_seed", "random_wrap",
                                                    "random_unwrap",
                                                    "random_split", "random_fold_in"},
+    "random bits of XLA's own; tests/random/test_rng.py": {"rng_bit_generator", "rng_uniform"},
     "makes an array of nothing": {"empty"},
     "known to compilers alone; tests/control/test_named.py": {"platform_index"},
     "the linear parts of running reductions and of pooling, met in their derivatives": {
