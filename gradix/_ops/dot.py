@@ -49,7 +49,9 @@ class DotGeneral(Primitive):
             return None
         (lc, rc), (lb, _) = dimension_numbers
         rows = not lb and lhs.ndim in (1, 2) and lc == (lhs.ndim - 1,) and rc == (0,) and rhs.ndim in (1, 2)
-        return np.dot if rows else _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
+        if rows:
+            return np.matmul if 1 in (lhs.size, rhs.size) else np.dot
+        return _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
 
     def host(self, x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
         dtype, out = x.dtype, preferred_element_type         # not `out == None`: NumPy takes None for float64
@@ -198,16 +200,21 @@ def _check_axes(side: str, x, batch, contracting) -> None:
 
 # -- host ---------------------------------------------------------------------------------------------------------
 
+def _product(x, y):
+    """The product of vectors or matrices. np.dot scales by a single element, and BLAS then skips a zero: inf · 0 is 0."""
+    return np.dot(x, y) if x.dtype in _BLAS and x.size != 1 and y.size != 1 else np.matmul(x, y)
+
+
 def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
     """A function of two NumPy arrays of one dtype that BLAS or NumPy multiplies."""
     (lc, rc), (lb, rb) = dimension_numbers
     if not lb and lc == (x_ndim - 1,) and (rc, y_ndim) in (((0,), 1), ((0,), 2)) and x_ndim in (1, 2):
-        return lambda x, y: (np.dot(x, y) if x.dtype in _BLAS else np.matmul(x, y))
+        return _product
     n, k = len(lb), len(lc)
     lf, rf = free_axes(x_ndim, lc, lb), free_axes(y_ndim, rc, rb)
     x_perm, y_perm = (*lb, *lf, *lc), (*rb, *rc, *rf)
     plain = len(lf) == 1 and len(rf) == 1 and k == 1
-    multiply = np.matmul if n else lambda x, y: np.dot(x, y) if x.dtype in _BLAS else np.matmul(x, y)
+    multiply = np.matmul if n else _product
 
     def simple(x, y):
         return multiply(x.transpose(x_perm), y.transpose(y_perm))

@@ -104,11 +104,12 @@ def hypot(x1, x2, /):
     x, y = lax.abs(x), lax.abs(y)
     zero, one, inf = (like(y if y.aval.ndim else x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
-    large, small = lax.max(x, y), lax.min(x, y)
+    behind = lax.lt(x, y)
+    large, small = where(behind, y, x), where(behind, x, y)     # not max and min: their derivative at NaN is 0
     none = lax.eq(large, zero)
     ratio = lax.div(small, where(none, one, large))
     length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
-    return where(infinite, inf, where(none, large, length))
+    return where(infinite, inf, where(none, lax.max(x, y), length))
 
 
 # -- logarithms of other bases -------------------------------------------------------------------------------------
@@ -172,18 +173,20 @@ def logaddexp2(x1, x2):
 def _log_of_sum(x, y, power, per_log: float):
     """The logarithm of a sum of two powers of one base; `per_log` is 1 / log(base)."""
     dtype = x.aval.dtype
-    top = lax.max(x, y)
     if dtype in COMPLEX:
+        top = lax.max(x, y)
         low = lax.sub(lax.add(x, y), lax.mul(top, like(x, 2)))
         out = lax.add(top, lax.mul(like(x, per_log), lax.log1p(power(low))))
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)
-    level = lax.ne(gap, gap)                                # both infinite with one sign, or NaN
+    level = lax.bitwise_and(lax.eq(x, y), lax.ne(gap, gap))  # both infinite with one sign
     gap = where(level, matching(gap, 0.0), gap)             # keeps the derivative of the other branch finite
+    # Not max: where x equals y, the derivative of |gap| is 1 and that of x must be too; NaN reaches both derivatives.
+    top = where(lax.ge(x, y), x, y)
     part = lax.log1p(power(lax.neg(lax.abs(gap))))
     if per_log != 1.0:
         part = lax.mul(like(part, per_log), part)
-    return where(level, top, lax.add(top, part))
+    return where(level, lax.max(x, y), lax.add(top, part))
 
 
 def _wrapped(angle, half: float):
