@@ -286,9 +286,10 @@ def _float_divmod(x, y):
     zero = matching(x, 0)
     r = lax.rem(x, y)
     q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
-    down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.sign(y), lax.sign(r)))
+    down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.lt(y, zero), lax.lt(r, zero)))
     r = where(down, lax.add(r, y), r)
-    return lax.round(where(down, lax.sub(q, matching(q, 1)), q)), r
+    # whole but for rounding errors, so either way to round halves serves
+    return lax.round(where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN), r
 
 
 # -- powers --------------------------------------------------------------------------------------------------------
