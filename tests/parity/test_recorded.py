@@ -7,6 +7,8 @@ from tests.parity.differences import failure
 from tests.parity.namespace import target
 from tests.parity.record import load
 
+REPLAYED = ("reductions", "sorting", "manipulation", "wide", "linalg")
+
 
 @pytest.fixture(scope="module")
 def ns():
@@ -24,6 +26,17 @@ def test_same_as_recorded_compiled(ns, group, number):
     if ns.name != "gradix":
         pytest.skip("an option of gradix")
     ns.jax.config.update("gradix_eager", "xla")
+    check_chunk(ns, group, number)
+
+
+@pytest.mark.parametrize("group,number", [c for c in chunks() if c[0] in REPLAYED], ids=lambda part: str(part))
+def test_same_as_recorded_replayed(ns, group, number, monkeypatch):
+    """The second call of a function, by the code that the first wrote."""
+    if ns.name != "gradix":
+        pytest.skip("a way of gradix to run")
+    monkeypatch.setattr("gradix._api.replay._FIRST", 1)
+    for case in chunk_cases(group, number):
+        run_case(group, case, ns)
     check_chunk(ns, group, number)
 
 
