@@ -73,6 +73,13 @@ class _Writer:
                 self.take(self.let(f"{found}[0][{i}]"), part)
 
     def static(self, var: str, value: Any) -> None:
+        if type(value) is tuple and all(type(n) is int for n in value):       # a shape
+            self.unless(f"type({var}) is tuple and {var} == {value}" + "".join([
+                f" and type({var}[{i}]) is int" for i in range(len(value))]))
+            return
+        if isinstance(value, np.dtype):
+            self.unless(f"{var} is {self.name(value)}")
+            return
         if type(value) not in _NAMED:
             raise _Unsuited
         self.unless(f"type({var}) is {self.name(type(value))} and {var} == {self._constant(value)}")

@@ -1,13 +1,14 @@
 """Discrete distributions: coin tosses, categories, waiting times."""
 from __future__ import annotations
 
+import functools
 import math
 
 from gradix import lax
 from gradix._core import dtypes
 from gradix._ops.dimensions import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
-from gradix.random.draws import converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
+from gradix.random.draws import QUICK, converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
 from gradix.random.floats import draw_uniform
 from gradix.random.keys import take_key
 
@@ -42,7 +43,7 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
     return _bernoulli(take_key("bernoulli", key), p, shape=shape, mode=mode)
 
 
-@sampler
+@functools.partial(sampler, quick=QUICK)
 def _bernoulli(key, p, *, shape, mode):
     dtype = p.aval.dtype
     p = converted(p, dtype, shape)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -19,31 +20,71 @@ from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.dimensions import canonical_shape
 
-EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than a compiled program
+EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than compiling a program for it
+COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself
+QUICK = 1 << 8                   # elements up to which uniform numbers are quicker on the host than a compiled call
+_SIGNATURES_LIMIT = 4096         # counted by one sampler, and numbers kept
 _options = config.state
 
 
-def sampler(function: Callable, limit: int = EAGER_LIMIT) -> Callable:
+class _Turn(threading.local):
+    """Whether a draw is composed right now: those it is made of are not counted."""
+
+    inside = False
+
+
+_turn = _Turn()
+
+
+def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Callable:
     """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once up to `limit` elements, else compiled as one program.
 
-    Inside a traced function it is one equation, `jit[name=_uniform ...]`, traced once per signature.
+    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that runs
+    of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is one equation,
+    `jit[name=_uniform ...]`, traced once per signature.
     """
     parameters = inspect.signature(function).parameters.values()
     compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
+    counts: dict[tuple, int] = {}
 
     @functools.wraps(function)
     def draw(key, *args, shape, **options):
-        if state.stage is None and size_of(shape) <= limit:
+        size = size_of(shape)
+        if state.stage is not None or size > limit:
+            return compiled(key, *args, shape=shape, **options)
+        if size <= quick or _turn.inside or type(key) is not ArrayImpl:
             return function(key, *args, shape=shape, **options)
-        return compiled(key, *args, shape=shape, **options)
+        if is_frequent(counts, args, shape, options):
+            args = [number(a, options["dtype"]) if type(a) is float else a for a in args]      # already on the device
+            return compiled(key, *args, shape=shape, **options)
+        _turn.inside = True
+        try:
+            return function(key, *args, shape=shape, **options)
+        finally:
+            _turn.inside = False
 
     return draw
 
 
+def is_frequent(counts: dict, args: tuple, shape: tuple, options: dict) -> bool:
+    """Count a draw of these types, not being part of another; whether there were many before."""
+    if _turn.inside:
+        return False
+    try:
+        signature = (shape, *options.values(), *[a if type(a) is float else a.aval for a in args])
+    except AttributeError:
+        return False
+    seen = counts.get(signature, 0)
+    if seen >= COMPILE_AFTER:
+        return _options.gradix_eager != "host"
+    if len(counts) >= _SIGNATURES_LIMIT:
+        counts.clear()
+    counts[signature] = seen + 1
+    return False
+
+
 REJECTION_LIMIT = 1 << 9         # as EAGER_LIMIT, of draws that loop until all elements are accepted
 rejection_sampler = functools.partial(sampler, limit=REJECTION_LIMIT)
-
-
 def size_of(shape: tuple) -> Any:
     return shape[0] if len(shape) == 1 else prod(shape)
 
@@ -157,6 +198,8 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
+        if len(_numbers) >= _SIGNATURES_LIMIT:
+            _numbers.clear()
         found = _numbers[key] = shared(ArrayImpl(np.asarray(x, dtype), make_aval((), dtype)))    # never a tracer
     return found
 

@@ -1,6 +1,7 @@
 """Uniform bits, uniform floats, and the normal distributions."""
 from __future__ import annotations
 
+import functools
 from math import sqrt
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._ops.random import random_bits, random_bits_p, random_split
 from gradix.random.draws import (
+    QUICK,
     converted,
     float_dtype,
     number,
@@ -113,7 +115,7 @@ def _bound(name: str, x, shape):
     return x
 
 
-@sampler
+@functools.partial(sampler, quick=QUICK)
 def _uniform(key, minval, maxval, *, shape, dtype):
     if on_host(key):
         low, high = _host_bound(minval, dtype), _host_bound(maxval, dtype)

@@ -8,7 +8,18 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._ops.random import random_bits, random_bits_p, random_split_p
-from gradix.random.draws import EAGER_LIMIT, on_host, parameter, parameter_shape, raise_rank, sampler, size_of
+from gradix.random.draws import (
+    EAGER_LIMIT,
+    QUICK,
+    is_frequent,
+    number,
+    on_host,
+    parameter,
+    parameter_shape,
+    raise_rank,
+    sampler,
+    size_of,
+)
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
@@ -58,10 +69,15 @@ def _array(name: str, x):
     return parameter("randint", _checked(name, x) if type(x) is int else x)
 
 
+_counts: dict[tuple, int] = {}
+
+
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
     """Integers from a typed key; those of fewer than 32 bits are drawn as int32."""
     if type(minval) is int and type(maxval) is int and on_host(key) and size_of(shape) <= EAGER_LIMIT:
-        return _host_randint(key, minval, maxval, shape, dtype)
+        if size_of(shape) <= QUICK or not is_frequent(_counts, (), shape, {"dtype": dtype}):
+            return _host_randint(key, minval, maxval, shape, dtype)
+        minval, maxval = [number(x, dtypes.python_scalar_dtype(int)) for x in (minval, maxval)]
     minval, maxval = parameter("randint", minval), parameter("randint", maxval)
     if dtype.itemsize >= 4:
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)

@@ -19,7 +19,7 @@ from gradix._ops.dimensions import canonical_shape
 from gradix._ops.threefry import U32
 
 KEY = dtypes.KEY
-_SCALAR_KEY = make_aval((), KEY)
+_SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
 _NAMES = {"threefry2x32": KEY, "fry": KEY}
 _OTHERS = ("threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 _options = config.state
@@ -62,6 +62,8 @@ def single_key(name: str, key) -> tuple[Array, bool]:
 
 def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
+    if type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None and _options.jax_legacy_prng_key == "allow":
+        return ArrayImpl(keys.host.copy().view(_random.U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
         return keys, False
     if not isinstance(keys, (Array, np.ndarray)) and not hasattr(keys, "__jax_array__"):

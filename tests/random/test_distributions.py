@@ -152,3 +152,32 @@ def test_draws_are_those_of_the_compiled_program(size):
     """Whether composed or compiled."""
     draw = lambda key: random.gamma(key, 1.5, (size,))                                      # noqa: E731
     np.testing.assert_allclose(np.asarray(draw(random.key(0))), np.asarray(gradix.jit(draw)(random.key(0))), rtol=2e-6)
+
+
+# -- draws that come often -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("draw", [lambda key: random.gamma(key, 2.0, (3,)), lambda key: random.normal(key, (3,)),
+                                  lambda key: random.poisson(key, 4.0, (3,)),
+                                  lambda key: random.randint(key, (300,), 0, 7), lambda key: random.uniform(key, (300,))])
+def test_draws_that_come_often_are_compiled_and_stay_the_same(draw, monkeypatch):
+    monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
+    key = random.key(7)
+    drawn = [np.asarray(draw(key)) for _ in range(8)]
+    for x in drawn[1:]:
+        np.testing.assert_allclose(x, drawn[0], rtol=3e-6)
+        if x.dtype.kind == "i":
+            np.testing.assert_array_equal(x, drawn[0])
+
+
+def test_a_signature_counts_as_frequent_after_so_many_draws_and_never_where_the_host_is_asked_for(monkeypatch):
+    monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
+    counts: dict = {}
+    seen = [draws.is_frequent(counts, (), (2,), {"dtype": np.dtype("float32")}) for _ in range(5)]
+    assert seen == [False, False, False, True, True]
+    assert not draws.is_frequent(counts, (), (3,), {"dtype": np.dtype("float32")})
+    before = gradix.config.gradix_eager
+    gradix.config.update("gradix_eager", "host")
+    try:
+        assert not draws.is_frequent(counts, (), (2,), {"dtype": np.dtype("float32")})
+    finally:
+        gradix.config.update("gradix_eager", before)
