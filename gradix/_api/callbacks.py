@@ -206,12 +206,25 @@ def _debug_print(fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_chec
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
     if not skip_format_check:
-        _formatter.vformat(fmt, [_Any()] * len(args), {k: _Any() for k in kwargs})
+        _check_format(fmt, args, kwargs)
 
     def show(*values, **named):
         print(fmt.format(*values, **named))
 
     _debug_callback(show, args, kwargs, ordered)
+
+
+def _check_format(fmt: str, args: tuple, kwargs: dict) -> None:
+    """Raise where the format string and the arguments do not fit, before the program runs."""
+    given = f"{len(args)} positional and {', '.join(map(repr, kwargs)) or 'no keyword'} arguments were passed"
+    try:
+        _formatter.vformat(fmt, [_Any()] * len(args), {k: _Any() for k in kwargs})
+    except IndexError:
+        raise IndexError(f"debug.print: {fmt!r} has more {{}} than there are positional arguments: {given}. Pass the "
+                         "values as arguments, and write {{ and }} for braces.") from None
+    except KeyError as e:
+        raise KeyError(f"debug.print: {fmt!r} names {e.args[0]!r}, but {given}. Pass {e.args[0]}=value, and write "
+                       "{{ and }} for braces.") from None
 
 
 class _Any:

@@ -242,6 +242,8 @@ class new_level:
     def __exit__(self, *exc):
         state.depth, state.stage, state.axes, state.place = self.saved
         self.trace.finish()
+        if leaks.pending and not state.depth and exc[0] is None:
+            errors.check_leaks()                     # here, where the function that leaked is to blame
 
 
 class outside:

@@ -132,7 +132,9 @@ def _sign_tangent(t, y, x):
 
 
 def _integer_pow_tangent(t, y_, x, *, y):
-    return mul(t, mul(scalar_like(x, y), integer_pow(x, y - 1))) if y else None
+    if y in (0, 1):
+        return t if y else None
+    return mul(t, mul(scalar_like(x, y), x if y == 2 else integer_pow(x, y - 1)))
 
 
 class _IntegerPow(Elementwise):

@@ -283,8 +283,8 @@ def test_debug_callback():
     [
         (lambda: gradix.debug.print("x", 1.0), ValueError, "Unused"),
         (lambda: gradix.debug.print("x", a=1.0), ValueError, "Unused.*'a'"),
-        (lambda: gradix.debug.print("{} {}", 1.0), IndexError, "index"),
-        (lambda: gradix.debug.print("{a}", b=1.0), KeyError, "a"),
+        (lambda: gradix.debug.print("{} {}", 1.0), IndexError, r"more \{\} than .*1 positional"),
+        (lambda: gradix.debug.print("{a}", b=1.0), KeyError, "names 'a', but .*'b'.*Pass a=value"),
         (lambda: gradix.debug.print(1.0), TypeError, "format string"),
         (lambda: gradix.debug.print("{:q}", 1.0), ValueError, "'q'"),
     ],

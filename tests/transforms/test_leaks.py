@@ -218,8 +218,13 @@ def test_checking_leaks_finds_what_nobody_used():
     KEPT.clear()
     with pytest.raises(UnexpectedTracerError, match="still there"), gradix.check_tracer_leaks(True):
         gradix.vmap(leaks)(x3)
-        gradix.vmap(jnp.sin)(x3)                    # found when the next trace starts, at the latest
     KEPT.clear()
+    with gradix.checking_leaks():                   # at the call that leaks, not at a later one, nor at the end
+        for leaking in (gradix.jit(leaks), gradix.grad(leaks), gradix.jit(lambda x: gradix.checkpoint(leaks)(x))):
+            with pytest.raises(UnexpectedTracerError, match="(?s)still there.*KEPT"):
+                leaking(1.0)
+            KEPT.clear()
+            gradix.jit(lambda x: x * 3)(1.0)
     with gradix.checking_leaks():                   # and nothing where nothing leaked
         gradix.jit(lambda x: gradix.grad(lambda y: jnp.sin(y) ** 2)(x))(1.0)
         gradix.vmap(gradix.grad(gradix.custom_jvp(jnp.sin).fun))(x3)
