@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import gradix
 import gradix.numpy as jnp
 
-QUICK, SLOW = 100, 1500
+QUICK, SLOW = 100, 1000
 UPDATES = {"set": None, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
