@@ -7,7 +7,7 @@ import sys
 from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MAIN = _PACKAGE + "__main__.py"
+MAIN = _PACKAGE + "__main__.py"
 # Their frames stand between a decorated user function and us, and explain nothing to the user.
 _PLUMBING = frozenset(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
 
@@ -17,7 +17,7 @@ _inside: dict[str, bool] = {}
 
 def _is_inside(filename: str) -> bool:
     path = os.path.abspath(filename)
-    inside = (path.startswith(_PACKAGE) and path != _MAIN) or path in _PLUMBING
+    inside = (path.startswith(_PACKAGE) and path != MAIN) or path in _PLUMBING
     _inside[filename] = inside
     return inside
 
