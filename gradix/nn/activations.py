@@ -105,7 +105,7 @@ def celu(x, alpha=1.0):
         >>> nn.celu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x) / alpha))
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946

@@ -174,8 +174,9 @@ def _log_of_sum(x, y, power, per_log: float):
     """The logarithm of a sum of two powers of one base; `per_log` is 1 / log(base)."""
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        top = lax.max(x, y)
-        low = lax.sub(lax.add(x, y), lax.mul(top, like(x, 2)))
+        ahead = lax.ge(lax.real(x), lax.real(y))
+        top = where(ahead, x, y)
+        low = lax.sub(where(ahead, y, x), top)
         out = lax.add(top, lax.mul(like(x, per_log), lax.log1p(power(low))))
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)

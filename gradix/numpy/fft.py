@@ -71,7 +71,7 @@ def _empty(kind, x, axes, lengths):
     shape = list(x.aval.shape)
     for axis, n in zip(axes, lengths):
         shape[axis] = n
-    if kind == _Kind.RFFT and lengths[-1]:
+    if kind == _Kind.RFFT:
         shape[axes[-1]] = lengths[-1] // 2 + 1
     real = dtypes.real_dtype(x.aval.dtype)
     return lax.full(tuple(shape), 0, real if kind == _Kind.IRFFT else dtypes.promote_types(real, np.complex64))
@@ -84,7 +84,7 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
         lengths = [shape[i] if n is None else as_int(n) for n, i in zip(s, axes)]
-    if s is None and any(n < 1 for n in lengths):
+    if s is None and any(n < 1 for n in lengths) and not (kind == _Kind.RFFT and not lengths[-1]):
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
         raise ValueError(f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}.")

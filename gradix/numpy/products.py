@@ -24,7 +24,8 @@ MATRICES = (((1,), (0,)), ((), ()))
 def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None) -> Array:
     """`lax.dot_general` with the result in the dtype both promote to."""
     if preferred_element_type is not None:
-        return lax.dot_general(x, y, numbers, precision, preferred_element_type)
+        out = lax.dot_general(x, y, numbers, precision, preferred_element_type)
+        return convert(out, out.aval.dtype)
     a, b = x.aval, y.aval
     if a.dtype == b.dtype and a.weak_type == b.weak_type:
         return lax._dot_general(x, y, numbers, precision, a.dtype)

@@ -80,11 +80,16 @@ def _fills(fill_value, ndim: int) -> list:
     if isinstance(fill_value, tuple):
         if len(fill_value) != ndim:
             raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
-        return [convert(as_operand("nonzero", f), dtype) for f in fill_value]
+        return [_fill(as_operand("nonzero", f), dtype) for f in fill_value]
     fill = as_operand("nonzero", 0 if fill_value is None else fill_value)
     if fill.aval.ndim:
         raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
-    return [convert(fill, dtype)] * ndim
+    return [_fill(fill, dtype)] * ndim
+
+
+def _fill(value, dtype):
+    """A filler as an index; a fraction stays one, and makes the indices such numbers."""
+    return value if value.aval.dtype in dtypes.INEXACT else convert(value, dtype)
 
 
 def flatnonzero(a, *, size: int | None = None, fill_value=None):

@@ -63,11 +63,11 @@ def _count(name: str, ids) -> int:
 
 
 def _lowest(dtype):
-    return False if dtype in dtypes.BOOL else -np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).min
+    return False if dtype in dtypes.BOOL else -np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).min
 
 
 def _highest(dtype):
-    return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.FLOAT else dtypes.iinfo(dtype).max
+    return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).max
 
 
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):

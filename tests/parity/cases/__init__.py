@@ -7,6 +7,7 @@ from tests.parity.cases import (
     autodiff,
     binary,
     control,
+    corners,
     creation,
     decompositions,
     grids,
@@ -49,6 +50,7 @@ GROUPS = {
     "staged": staged.cases,
     "random": prng.cases,
     "inspect": inspect.cases,
+    "corners": corners.cases,
     "wide": wide.cases,
 }
 WIDE = {"wide"}  # run with 64-bit types enabled
