@@ -254,14 +254,19 @@ def astype(x, dtype, /, *, copy: bool = False, device=None):
         Array([ 1, -1], dtype=int32)
     """
     del copy
+    return converted(x, dtype, device)
+
+
+def converted(x, dtype, device=None):
+    """What `astype`, function or method, does; its warnings point at their caller's caller."""
     x = as_operand("astype", x)
-    dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=3)
+    dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=4)
     own = x.aval.dtype
     if own in COMPLEX and dtype not in COMPLEX and dtype in SUPPORTED:
         if dtype in BOOL:
             return lax.ne(x, number(0, own))
         warnings.warn("Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to "
-                      "take the part you mean.", DeprecationWarning, stacklevel=2)
+                      "take the part you mean.", DeprecationWarning, stacklevel=3)
     if dtypes.is_extended(own) != dtypes.is_extended(dtype):
         raise ValueError(f"astype cannot convert {own} to {dtype}: use random.key_data, random.wrap_key_data.")
     out = convert(x, dtype)

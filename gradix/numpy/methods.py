@@ -148,7 +148,8 @@ def astype(self, dtype, copy: bool = False, device=None):
         >>> jnp.array([1.7]).astype(int)
         Array([1], dtype=int32)
     """
-    return conversion.astype(self, dtype, copy=copy, device=device)
+    del copy
+    return conversion.converted(self, dtype, device)
 
 
 def clip(self, min=None, max=None):

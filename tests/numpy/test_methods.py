@@ -250,3 +250,11 @@ def test_clones_and_where_arrays_lie():
         array.delete()
         np.testing.assert_array_equal(clone, want)
         assert clone.platform() == "cpu"
+
+
+@pytest.mark.parametrize("call", [lambda x: x.astype(np.int64), lambda x: jnp.astype(x, np.int64),
+                                  lambda x: (x * 1j).astype(float)])
+def test_warnings_of_astype_point_at_the_user(call):
+    with pytest.warns((UserWarning, DeprecationWarning)) as seen:
+        call(jnp.ones(2))
+    assert [w.filename for w in seen] == [__file__]
