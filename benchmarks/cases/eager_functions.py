@@ -18,7 +18,7 @@ np.squeeze(v[None])|np.stack([v, w])|np.vstack([v, w])|np.hstack([v, w])|np.conc
 np.repeat(v, 3)|np.flip(v)|np.roll(v, 2)|np.pad(v, 2)|np.broadcast_to(v, (4, 8))|np.moveaxis(m, 0, 1)|np.triu(m)|np.diag(v)
 m[2]|m[1:5, ::2]|m[:, 3]|v[i]|m[i, i]|v[b]|v[-1]|m.at[2].add(1.0)|v.at[i].add(1.0)|np.take(v, i)|np.take_along_axis(v, i, 0)
 np.where(b, v, w)|np.where(b, v, 0.0)|np.nonzero(b)|np.argwhere(b)|np.isin(i, i)|np.select([b], [v], w)
-np.dot(v, w)|m @ v|v @ w|m @ k|np.outer(v, w)|np.inner(v, w)|np.vdot(v, w)|np.kron(v, w)|np.tensordot(m, k, 1)|np.trace(m)
+np.dot(v, w)|s @ v|v @ w|m @ k|np.outer(v, w)|np.inner(v, w)|np.vdot(v, w)|np.kron(v, w)|np.tensordot(m, k, 1)|np.trace(m)
 np.einsum("ij,ij->i", m, k)|np.cross(v[:3], w[:3])|np.linalg.det(m)|np.linalg.inv(m)|np.linalg.solve(m, m[0])
 np.zeros(8)|np.ones((4, 4))|np.full(8, 2.0)|np.arange(8)|np.arange(0.0, 1.0, 0.1)|np.linspace(0, 1, 8)|np.eye(4)|np.zeros_like(v)
 np.ones_like(m)|np.asarray([1.0, 2.0])|np.array(2.0)|np.meshgrid(v, w)|np.copy(v)|v.astype(int)|i.astype(float)|np.asarray(1)
@@ -35,7 +35,7 @@ def _register(text: str) -> None:
         v, w = x.array(8), x.array(8, seed=1)
         np = x.np
         i = np.asarray([3, 1, 0, 5, 2, 7, 7, 4])
-        return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": x.array(16, 16), "k": x.array(16, 16, seed=1), "i": i,
+        return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": x.array(16, 16), "s": x.array(8, 8), "k": x.array(16, 16, seed=1), "i": i,
                            "b": v > 1.0, "z": v + 1j * w})
 
 

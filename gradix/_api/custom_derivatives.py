@@ -18,6 +18,7 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import same_types
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
 
@@ -122,6 +123,8 @@ class _Given:
 
 
 def _is_array_like(x) -> bool:
+    if isinstance(x, Ref):          # which says so itself when asked to be one
+        return False
     return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(x, "__jax_array__")
 
 

@@ -90,7 +90,7 @@ class explain:
             events.listeners.remove(self._print)
         hits: collections.Counter[str] = collections.Counter()
         for f, n in _calls():
-            hits[f.__name__] += n - before.get(id(f), (f, 0))[1]
+            hits[getattr(f, "__name__", "<unnamed>")] += n - before.get(id(f), (f, 0))[1]
         seen.hits = {name: n for name, n in hits.items() if n > 0}
         if self._show:
             for name, n in seen.hits.items():

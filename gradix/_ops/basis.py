@@ -312,7 +312,8 @@ def zeros(aval):
     """An array of zeros of this type."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
-    zero = _zeros.get(aval) if aval.size <= 1024 else None
+    # While a program is staged they are an equation of it, whatever was made before.
+    zero = _zeros.get(aval) if aval.size <= 1024 and state.stage is None else None
     if zero is None:
         scalar = ArrayImpl(np.zeros((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
         if not aval.shape:

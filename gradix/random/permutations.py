@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
 from gradix._ops.dimensions import canonical_axis
 from gradix._ops.random import random_bits
 from gradix.numpy.indexing import getitem
@@ -92,7 +93,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     shape = shape_of("choice", shape)
     count = math.prod(shape)
     own = a.aval.shape
-    elements = own[canonical_axis(axis, len(own))] if own else index(lax.convert_element_type(a, int))
+    elements = own[canonical_axis(axis, len(own))] if own else _population(a)
     _check_population(elements, count, replace)
     if not count:
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
@@ -104,6 +105,11 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     else:
         return _first_of_permutation(key, a, elements, shape, count, axis)
     return where if not a.aval.shape else _take(a, where, axis)
+
+
+def _population(a) -> int:
+    """How many there are to choose from: a number, which no trace needs to see."""
+    return int(a.host) if type(a) is ArrayImpl and a.aval.dtype.kind in "biuf" else index(a)
 
 
 def _check_population(elements: int, count: int, replace: bool) -> None:
