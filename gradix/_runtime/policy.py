@@ -29,7 +29,7 @@ def modes() -> dict:
     return _modes
 
 
-_LARGE = 1 << 14        # elements
+_LARGE = 1 << 12        # elements
 
 
 def wants_fusion_emitters(module) -> bool:
