@@ -57,7 +57,13 @@ def local_devices(process_index: int | None = None, backend: str | None = None, 
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices of all processes."""
+    """The number of devices of all processes.
+
+    Example:
+        >>> import gradix
+        >>> gradix.device_count() == len(gradix.devices())
+        True
+    """
     return len(devices(backend))
 
 

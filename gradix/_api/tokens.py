@@ -30,7 +30,13 @@ register_pytree_node(Token, lambda token: ((token.message,), None), lambda _, ch
 
 
 def create_token(_=None) -> Token:
-    """A token that nothing has to come before."""
+    """A token that nothing has to come before.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.after_all(lax.create_token()) is not None
+        True
+    """
     return Token()
 
 
@@ -85,6 +91,14 @@ def precv(token, out_shape, axis_name, perm):
         TypeError: `token` is no token, or what was sent has other shapes or dtypes.
         NotImplementedError: the token is of no `psend` along the axis with this `perm`: a message is received in the
             program that sends it.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> ring = [(0, 1), (1, 2), (2, 0)]
+        >>> exchange = lambda x: lax.precv(lax.psend(x, "i", ring), x, "i", ring)
+        >>> gradix.vmap(exchange, axis_name="i")(jnp.arange(3.0))
+        Array([2., 0., 1.], dtype=float32)
     """
     if not isinstance(token, Token):
         raise TypeError(f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. psend "

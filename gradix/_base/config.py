@@ -293,7 +293,13 @@ class Setting:
 
 
 def checking_leaks() -> _Override:
-    """Context manager: report traced arrays that outlive the function they were traced in."""
+    """Context manager: report traced arrays that outlive the function they were traced in.
+
+    Example:
+        >>> with checking_leaks():
+        ...     config.jax_check_tracer_leaks
+        True
+    """
     return _Override("jax_check_tracer_leaks", True)
 
 

@@ -281,7 +281,16 @@ def freeze(ref: Ref):
 
 
 def free_ref(ref: Ref) -> None:
-    """Give a ref up: it may not be used any more."""
+    """Give a ref up: it may not be used any more.
+
+    Raises:
+        ValueError: the ref is from outside of the function being traced.
+
+    Example:
+        >>> import gradix
+        >>> ref = gradix.new_ref(1.0)
+        >>> gradix.free_ref(ref)
+    """
     _end(ref, "free_ref")
 
 
