@@ -54,7 +54,7 @@ from gradix._core.refs import (
     new_ref as new_ref,
 )
 from gradix._core.sharding import PartitionSpec as P, Shard as Shard
-from gradix._api.autodiff import (
+from gradix._api.derivatives.autodiff import (
     grad as grad,
     jvp as jvp,
     linear_transpose as linear_transpose,
@@ -63,12 +63,12 @@ from gradix._api.autodiff import (
     vjp as vjp,
 )
 from gradix._api.callbacks import pure_callback as pure_callback
-from gradix._api.checkpoint import (
+from gradix._api.derivatives.checkpoint import (
     checkpoint as checkpoint,
     checkpoint as remat,
     checkpoint_policies as checkpoint_policies,
 )
-from gradix._api.custom_derivatives import (
+from gradix._api.derivatives.custom_derivatives import (
     custom_gradient as custom_gradient,
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
@@ -103,20 +103,20 @@ from gradix._api.inspect import (
     named_scope as named_scope,
     typeof as typeof,
 )
-from gradix._api.hessians import hessian as hessian
-from gradix._api.jacobians import (
+from gradix._api.derivatives.hessians import hessian as hessian
+from gradix._api.derivatives.jacobians import (
     jacfwd as jacfwd,
     jacobian as jacobian,
     jacrev as jacrev,
 )
-from gradix._api.jit import (
+from gradix._api.jit.jit import (
     clear_caches as clear_caches,
     jit as jit,
 )
-from gradix._api.laplacian import laplacian as laplacian
-from gradix._api.pullbacks import fwd_and_bwd as fwd_and_bwd
+from gradix._api.derivatives.laplacian import laplacian as laplacian
+from gradix._api.derivatives.pullbacks import fwd_and_bwd as fwd_and_bwd
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
-from gradix._api.vmap import vmap as vmap
+from gradix._api.mapping.vmap import vmap as vmap
 
 from gradix import (
     ad as ad,

@@ -1,6 +1,6 @@
 """What to do with each cotangent of a function that `vjp` returned, for its `with_refs`."""
 
-from gradix._api.cotangent_places import (
+from gradix._api.derivatives.cotangent_places import (
     DidntWant as DidntWant,
     DontWant as DontWant,
     GradRef as GradRef,

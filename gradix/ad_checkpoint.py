@@ -1,11 +1,11 @@
 """Rematerialisation: names for values, policies of which to keep, and a look at what is kept."""
 
-from gradix._api.checkpoint import (
+from gradix._api.derivatives.checkpoint import (
     checkpoint as checkpoint,
     checkpoint_name as checkpoint_name,
     checkpoint_policies as checkpoint_policies,
 )
-from gradix._api.saved import (
+from gradix._api.derivatives.saved import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,

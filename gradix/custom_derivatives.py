@@ -1,16 +1,16 @@
 """Functions with derivatives given by the user."""
 
-from gradix._api.custom_derivatives import (
+from gradix._api.derivatives.custom_derivatives import (
     custom_gradient as custom_gradient,
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
 )
-from gradix._api.inspect import closure_convert as closure_convert
-from gradix._api.symbolic_zeros import (
+from gradix._api.derivatives.symbolic_zeros import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
     zero_from_primal as zero_from_primal,
 )
+from gradix._api.inspect import closure_convert as closure_convert
 from gradix._control.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
 from gradix._control.custom_vjp import custom_vjp_call_p as custom_vjp_call_p

@@ -4,7 +4,7 @@ from gradix._api.callbacks import (
     debug_callback as callback,
     debug_print as print,
 )
-from gradix._api.explain import (
+from gradix._api.jit.explain import (
     Explanation as Explanation,
     explain as explain,
 )

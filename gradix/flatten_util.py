@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.autodiff import arrays
+from gradix._api.derivatives.autodiff import arrays
 from gradix._base.tree import tree_flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array, typeof

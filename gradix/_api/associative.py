@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradix._api.autodiff import arrays
+from gradix._api.derivatives.autodiff import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._ops.arithmetic import add
 from gradix._ops.bitwise import bitwise_or
+from gradix._ops.indexing.slicing import pad, slice
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import rev
-from gradix._ops.slicing import pad, slice
 
 _BOOL = np.dtype(bool)
 

@@ -1,7 +1,7 @@
 """with_sharding_constraint."""
 from __future__ import annotations
 
-from gradix._api.autodiff import arrays
+from gradix._api.derivatives.autodiff import arrays
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._core.sharding import PartitionSpec, Sharding
 

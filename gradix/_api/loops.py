@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.autodiff import arrays
+from gradix._api.derivatives.autodiff import arrays
+from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
-from gradix._api.vmap import vmap
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.tree import tree_flatten as flatten, tree_map
@@ -24,10 +24,10 @@ from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.arithmetic import add
 from gradix._ops.comparison import lt
+from gradix._ops.indexing.slicing import index_in_dim, slice
 from gradix._ops.joining import concatenate, stack
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
-from gradix._ops.slicing import index_in_dim, slice
 from gradix._transforms.staging import written
 
 _options = _config.state

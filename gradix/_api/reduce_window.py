@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.autodiff import arrays
+from gradix._api.derivatives.autodiff import arrays
 from gradix._api.reduce import _check_results, _start
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
-from gradix._ops.reduce_windows import (
+from gradix._ops.windows.reduce_windows import (
     reduce_window_max_p,
     reduce_window_min_p,
     reduce_window_p,

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from gradix._api.traced import Traced
+from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
 from gradix._core.refs import AbstractRef, LocalRef, Ref
 from gradix._core.trace import Tracer, bind, state

@@ -7,8 +7,8 @@ from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.trace import Tracer
 from gradix._ops.basis import zeros
+from gradix._ops.indexing.scatter import bind_scatter, scatter_p
 from gradix._ops.operands import arrays
-from gradix._ops.scatter import bind_scatter, scatter_p
 from gradix._transforms.staging import stage
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.autodiff import arrays
-from gradix._api.collectives import ppermute
+from gradix._api.derivatives.autodiff import arrays
+from gradix._api.mapping.collectives import ppermute
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
 

@@ -360,5 +360,5 @@ def _arg_reduce(prim, operand, axis, index_dtype):
 
 
 from gradix._ops.arithmetic import add, div, max_p, min_p, mul  # noqa: E402
+from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402
 from gradix._ops.shape import squeeze  # noqa: E402
-from gradix._ops.slicing import slice_in_dim  # noqa: E402

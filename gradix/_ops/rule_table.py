@@ -11,7 +11,7 @@ from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
 
 HAS, MISSING, NONE = "x", "·", "0"
 COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes")
-_PACKAGES = ("gradix._ops", "gradix._control")
+_PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
 0  its derivative is zero    run  evaluated through its inner program, or by a method of its own
@@ -23,13 +23,12 @@ def families() -> dict[str, list[Primitive]]:
     """The primitives by the file that makes them."""
     found: dict[str, list[Primitive]] = {}
     for module_name, module in sorted(sys.modules.items()):
-        package, _, name = module_name.rpartition(".")
-        if package not in _PACKAGES or name.startswith("__"):
+        if not module_name.startswith(_PACKAGES) or module_name.endswith("__main__"):
             continue
         names = ", ".join(_ASSIGNED.findall(inspect.getsource(module)))
         primitives = [p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)]
         if primitives:
-            found[f"{package.rpartition('.')[2]}/{name}"] = primitives
+            found[module_name.removeprefix("gradix.").replace(".", "/")] = primitives
     return found
 
 

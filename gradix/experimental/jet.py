@@ -1,5 +1,5 @@
 """Taylor mode: derivatives of many orders along a curve, in one pass."""
 
-from gradix._api.jet import jet as jet
+from gradix._api.derivatives.jet import jet as jet
 
 __all__ = ["jet"]

@@ -1,2 +1,2 @@
 """Order statistics: what `numpy` builds medians and quantiles of."""
-from gradix._ops.ranked import ranked as ranked
+from gradix._ops.sorting.ranked import ranked as ranked

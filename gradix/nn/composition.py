@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from gradix._api.jit import jit
+from gradix._api.jit.jit import jit
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import as_operand

@@ -7,8 +7,8 @@ from operator import index
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix._api.implicit import stop_gradient
-from gradix._api.replay import replayed
+from gradix._api.derivatives.implicit import stop_gradient
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._ops.dimensions import canonical_axis
 from gradix.nn.composition import fused

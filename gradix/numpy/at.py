@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 
 from gradix import lax
-from gradix._api.vmap import vmap
+from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.promotion import as_operand, convert, number

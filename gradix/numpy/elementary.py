@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching

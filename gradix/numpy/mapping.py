@@ -1,7 +1,7 @@
 """Functions applied along axes."""
 from __future__ import annotations
 
-from gradix._api.vmap import vmap
+from gradix._api.mapping.vmap import vmap
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand
 from gradix.numpy.shapes import expand_dims

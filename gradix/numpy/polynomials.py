@@ -6,7 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals

@@ -7,7 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import wrap_host

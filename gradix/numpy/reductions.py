@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.dtypes import FLOAT, INTEGER

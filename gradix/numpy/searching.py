@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host

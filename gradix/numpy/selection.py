@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
-from gradix._api.replay import replayed
+from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import (

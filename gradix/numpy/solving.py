@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax
-from gradix._api.custom_derivatives import custom_jvp
-from gradix._api.replay import replayed
+from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from gradix import lax
-from gradix._api.vmap import vmap
+from gradix._api.mapping.vmap import vmap
 from gradix.numpy.promotion import as_operand
 
 _NAME = r"\w+"

@@ -9,7 +9,7 @@ from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
-from gradix._ops.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
+from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from gradix.numpy.promotion import as_operand
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.jit import jit
+from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, shared

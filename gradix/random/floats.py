@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._ops.random import random_bits, random_bits_p, random_split
+from gradix._ops.random.random import random_bits, random_bits_p, random_split
 from gradix.random.draws import (
     QUICK,
     converted,

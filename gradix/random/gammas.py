@@ -4,11 +4,11 @@ from __future__ import annotations
 import functools
 
 from gradix import lax
-from gradix._api.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.trace import state
-from gradix._ops.random import random_bits, random_split
+from gradix._ops.random.random import random_bits, random_split
 from gradix.random.draws import (
     float_dtype,
     number,

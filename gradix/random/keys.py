@@ -13,10 +13,10 @@ from gradix._core.aval import make_aval
 from gradix._core.key_use import consume
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, state
-from gradix._ops import random as _random
 from gradix._ops.convert import convert
 from gradix._ops.dimensions import canonical_shape
-from gradix._ops.threefry import U32
+from gradix._ops.random import random as _random
+from gradix._ops.random.threefry import U32
 
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)

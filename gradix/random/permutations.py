@@ -10,7 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._ops.dimensions import canonical_axis
-from gradix._ops.random import random_bits
+from gradix._ops.random.random import random_bits
 from gradix.numpy.indexing import getitem
 from gradix.random.continuous import draw_gumbel, gumbel_mode
 from gradix.random.draws import number, parameter, sampler, shape_of

@@ -9,7 +9,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._api.tiers import HOST_CALLS
+from gradix._api.jit.tiers import HOST_CALLS
 
 
 @pytest.fixture

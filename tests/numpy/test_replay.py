@@ -7,8 +7,8 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._api import replay
-from gradix._api.replay import replayed
+from gradix._api.jit import replay
+from gradix._api.jit.replay import replayed
 from gradix._base.config import config
 from gradix._base.tree import tree_leaves
 from gradix.numpy import elementary

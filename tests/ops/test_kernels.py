@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops.sort_kernels import Work, best_method, selection_pays
+from gradix._ops.sorting.kernels import Work, best_method, selection_pays
 from gradix.lax.order import ranked
 
 RNG = np.random.default_rng(0)

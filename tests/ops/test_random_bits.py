@@ -4,8 +4,8 @@ import pytest
 
 import gradix
 from gradix import random
-from gradix._ops import random as bits
-from gradix._ops.threefry import block, blocks
+from gradix._ops.random import random as bits
+from gradix._ops.random.threefry import block, blocks
 
 # The known answers that Random123 publishes for 20 rounds: key, counter, result.
 ANSWERS = [

@@ -34,7 +34,7 @@ def test_same_as_recorded_replayed(ns, group, number, monkeypatch):
     """The second call of a function, by the code that the first wrote."""
     if ns.name != "gradix":
         pytest.skip("a way of gradix to run")
-    monkeypatch.setattr("gradix._api.replay._FIRST", 1)
+    monkeypatch.setattr("gradix._api.jit.replay._FIRST", 1)
     for case in chunk_cases(group, number):
         run_case(group, case, ns)
     check_chunk(ns, group, number)

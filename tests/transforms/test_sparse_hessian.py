@@ -6,8 +6,8 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._api.hessians import _product
-from gradix._api.sparsity import colours, linear_pattern
+from gradix._api.derivatives.hessians import _product
+from gradix._api.derivatives.sparsity import colours, linear_pattern
 
 IDX = np.array([3, 0, 3, 5])
 # name -> (function of a vector, the most colours its Hessian may take)
@@ -49,7 +49,7 @@ def test_equals_the_dense_hessian(name):
     sparse = gradix.hessian(f, sparsity="auto")
     for got in (sparse(X), gradix.jit(sparse)(X), gradix.vmap(sparse)(X[None])[0]):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    flat = gradix._api.autodiff._differentiated("hessian", f, (X,), {}, (0,))
+    flat = gradix._api.derivatives.autodiff._differentiated("hessian", f, (X,), {}, (0,))
     pattern = linear_pattern(_product(*flat[:2]), 1)[0]
     assert (pattern | (np.asarray(want) == 0)).all()
     assert int(colours(pattern).max(initial=-1)) + 1 <= most

@@ -9,7 +9,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._api.fingerprint import NoFingerprint, fingerprint
+from gradix._api.jit.fingerprint import NoFingerprint, fingerprint
 
 
 class Plain:

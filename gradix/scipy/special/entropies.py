@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from gradix import lax
-from gradix._api.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix.numpy.promotion import inexact_operand, inexact_operands
 from gradix.numpy.selection import where
 

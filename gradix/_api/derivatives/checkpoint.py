@@ -1,0 +1,163 @@
+"""`checkpoint`: trade memory of the backward pass for computing again; its policies, and names for them."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+
+from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
+from gradix._api.derivatives.autodiff import _transformed, arrays
+from gradix._api.refs import bound_refs, give_back, without_refs
+from gradix._base.tree import tree_flatten as flatten
+from gradix._control.custom_jvp import top_trace
+from gradix._control.remat import remat_p
+from gradix._core.refs import Ref
+from gradix._core.trace import bind
+from gradix._ops.dot import dot_general_p
+from gradix._ops.identity import name_p
+from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
+
+
+def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[..., bool] | None = None,
+               static_argnums: int | tuple[int, ...] = (), static_argnames: str | Iterable[str] = (),
+               concrete: bool = False) -> Callable:
+    """`fun`, whose intermediate values are not kept for the backward pass but computed again.
+
+    Args:
+        prevent_cse: keep the compiler from undoing this under `jit`; False is quicker inside `scan`.
+        policy: which values to keep all the same; one of `checkpoint_policies`. None keeps none.
+        static_argnums, static_argnames: arguments that are Python values.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.grad(gradix.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    check_callable("checkpoint", fun)
+    numbers = as_numbers("static_argnums", static_argnums)
+    names = as_names("static_argnames", static_argnames)
+
+    @_transformed(fun, "checkpoint")
+    def checkpointed(*args, **kwargs):
+        static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
+        named = {k: kwargs[k] for k in names if k in kwargs}
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        others = {k: v for k, v in kwargs.items() if k not in named}
+        leaves, tree = flatten((dynamic, others))
+        if any(isinstance(x, Ref) for x in leaves):
+            return checkpoint(bound_refs(_spread(fun, static, named), leaves, tree), prevent_cse=prevent_cse,
+                              policy=policy)(*without_refs(leaves))
+        leaves = arrays("checkpoint", leaves, tree, "argument ")
+        if top_trace(leaves) is None:
+            return fun(*args, **kwargs)
+        out: dict = {}
+
+        def flat(*xs):
+            given, keywords = tree.unflatten(xs)
+            rest = iter(given)
+            full = [static[i] if i in static else next(rest) for i in range(len(args))]
+            outs, out["tree"] = flatten(fun(*full, **keywords, **named))
+            return arrays(name_of(fun), outs, out["tree"], "output")
+
+        traced = stage_with_refs(flat, [x.aval for x in leaves], debug_info(fun, dynamic, others))
+        refs = written(traced[2])
+        closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
+        outs = bind(remat_p, [*consts, *[r.read() for r in refs], *leaves],
+                    {"jaxpr": closed, "prevent_cse": prevent_cse, "differentiated": False, "policy": policy,
+                     "name": name_of(fun)})
+        return out["tree"].unflatten(give_back(refs, outs))
+
+    return checkpointed
+
+
+def _spread(fun, static: dict, named: dict) -> Callable:
+    """`fun` of its other positional arguments and keywords, in two containers."""
+    def spread(dynamic, others):
+        rest = iter(dynamic)
+        full = [static[i] if i in static else next(rest) for i in range(len(dynamic) + len(static))]
+        return fun(*full, **others, **named)
+    return functools.update_wrapper(spread, fun, updated=())
+
+
+def checkpoint_name(x, name: str):
+    """`x`, named for policies such as `save_only_these_names`.
+
+    Example:
+        >>> from gradix.ad_checkpoint import checkpoint_name
+        >>> checkpoint_name(1.0, "hidden")
+        Array(1., dtype=float32, weak_type=True)
+    """
+    leaves, tree = flatten(x)
+    return tree.unflatten([bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")])
+
+
+def everything_saveable(prim, *_, **params) -> bool:
+    """Keep every value."""
+    return True
+
+
+def nothing_saveable(prim, *_, **params) -> bool:
+    """Keep none."""
+    return False
+
+
+def dots_saveable(prim, *_, **params) -> bool:
+    """Keep the results of matrix products."""
+    return prim is dot_general_p
+
+
+def dots_with_no_batch_dims_saveable(prim, *_, **params) -> bool:
+    """Keep the results of matrix products without batch dimensions."""
+    return prim is dot_general_p and not any(params["dimension_numbers"][1])
+
+
+def save_any_names_but_these(*names: str) -> Callable[..., bool]:
+    """Keep named values, but not these."""
+    return functools.partial(_named, frozenset(names), False)
+
+
+def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
+    """Keep every value, but not those of these names."""
+    hidden = frozenset(names)
+    return lambda prim, *_, **params: not (prim is name_p and params["name"] in hidden)
+
+
+def save_only_these_names(*names: str) -> Callable[..., bool]:
+    """Keep the values of these names."""
+    return functools.partial(_named, frozenset(names), True)
+
+
+def _named(names, inside, prim, *_, **params) -> bool:
+    return prim is name_p and (params["name"] in names) is inside
+
+
+def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
+    """Keep what either policy keeps."""
+    return lambda prim, *args, **params: policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
+    """Keep matrix products without batch dimensions; on a device without other memory they stay where they are."""
+    return dots_with_no_batch_dims_saveable
+
+
+def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src: str,
+                                      offload_dst: str) -> Callable[..., bool]:
+    """Keep the values of both lists of names."""
+    return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+
+
+checkpoint_policies = SimpleNamespace(
+    everything_saveable=everything_saveable,
+    nothing_saveable=nothing_saveable,
+    dots_saveable=dots_saveable,
+    checkpoint_dots=dots_saveable,
+    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
+    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_any_names_but_these=save_any_names_but_these,
+    save_anything_except_these_names=save_anything_except_these_names,
+    save_only_these_names=save_only_these_names,
+    save_from_both_policies=save_from_both_policies,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+)

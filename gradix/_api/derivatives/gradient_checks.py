@@ -1,0 +1,220 @@
+"""Derivatives against finite differences."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from gradix._api.derivatives.autodiff import arrays, jvp, vjp
+from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix._ops.basis import is_differentiable
+
+_EPS = {2: 5e-2, 4: 1e-2, 8: 1e-3}             # by bytes of a real number: steps of a difference of fourth order
+_TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
+_MODES = ("fwd", "rev")
+
+
+def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = ("fwd", "rev"), atol: float | None = None,
+                rtol: float | None = None, eps: float | None = None) -> None:
+    """Compare the derivatives of `f` at `args`, up to `order`, with finite differences along a random direction.
+
+    Forward mode is compared with differences, reverse mode with the adjoint of them; each derivative is then itself
+    checked, in each mode, one order less.
+
+    Args:
+        f: takes and returns arrays or pytrees of them; integers among them are held fixed.
+        args: a tuple of arguments.
+        modes: "fwd", "rev" or both.
+        atol, rtol: tolerances; by default for the coarsest float dtype that occurs.
+        eps: the step, relative to 1; by default from the dtype.
+
+    Raises:
+        AssertionError: a derivative differs; the message says which mode, order and leaf.
+        ValueError: an unknown mode.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.test_util import check_grads
+        >>> check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2)
+    """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    unknown = [m for m in modes if m not in _MODES]
+    if unknown or not modes:
+        raise ValueError(f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.')
+    _check(f, tuple(args), order, modes, atol, rtol, eps, "")
+
+
+def _check(f, args, order: int, modes, atol, rtol, eps, path: str) -> None:
+    if order < 1:
+        return
+    if "fwd" in modes:
+        where = f"{path}forward mode"
+        check_jvp(f, partial(jvp, f), args, atol, rtol, eps, where)
+        _check(partial(_pushed, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps, f"{where} of ")
+    if "rev" in modes:
+        where = f"{path}reverse mode"
+        check_vjp(f, partial(vjp, f), args, atol, rtol, eps, where)
+        _check(partial(_pulled, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps, f"{where} of ")
+
+
+def check_jvp(f: Callable, f_jvp: Callable, args: Sequence, atol: float | None = None, rtol: float | None = None,
+              eps: float | None = None, err_msg: str = "") -> None:
+    """Compare `f_jvp(args, tangents)`, such as `partial(gradix.jvp, f)`, with finite differences of `f`.
+
+    Raises:
+        AssertionError: value or tangent differ.
+
+    Example:
+        >>> import functools, gradix, gradix.numpy as jnp
+        >>> from gradix.test_util import check_jvp
+        >>> check_jvp(jnp.sin, functools.partial(gradix.jvp, jnp.sin), (0.5,))
+    """
+    given = _Point(f, args, atol, rtol, eps)
+    tangents = given.direction(1)
+    y, t = f_jvp(tuple(args), given.as_tangents(tangents))
+    given.compare(y, f(*args), f"{err_msg}: value")
+    given.compare(t, given.slope(tangents), f"{err_msg}: tangent")
+
+
+def check_vjp(f: Callable, f_vjp: Callable, args: Sequence, atol: float | None = None, rtol: float | None = None,
+              eps: float | None = None, err_msg: str = "") -> None:
+    """Compare `f_vjp(*args)`, such as `partial(gradix.vjp, f)`, with finite differences of `f`.
+
+    Raises:
+        AssertionError: the value differs, or ⟨ct, slope⟩ is not ⟨cotangents, direction⟩.
+
+    Example:
+        >>> import functools, gradix, gradix.numpy as jnp
+        >>> from gradix.test_util import check_vjp
+        >>> check_vjp(jnp.sin, functools.partial(gradix.vjp, jnp.sin), (0.5,))
+    """
+    given = _Point(f, args, atol, rtol, eps)
+    y, pull = f_vjp(*args)
+    given.compare(y, f(*args), f"{err_msg}: value")
+    ct, direction = _random(y, 2), given.direction(3)
+    back = pull(_tree_like(y, ct))
+    forward = _inner(ct, [np.asarray(s) for s in flatten(given.slope(direction))[0]])
+    backward = _inner(flatten(back)[0], direction)
+    given.compare(backward, forward, f"{err_msg}: cotangent along the direction")
+
+
+class _Point:
+    """A function at its arguments, its differences there, and how exact they are."""
+
+    def __init__(self, f, args, atol, rtol, eps):
+        self.f, self.args = f, tuple(args)
+        leaves, self.tree = flatten(self.args)
+        self.leaves = arrays("check_grads", leaves, self.tree, "args")
+        sizes = [_real_size(x.aval.dtype) for x in self.leaves if is_differentiable(x.aval)]
+        self.size = min(sizes, default=4)
+        self.eps = _EPS[self.size] if eps is None else eps
+        self.atol, self.rtol = atol, rtol
+
+    def direction(self, seed: int) -> list:
+        return _random(self.args, seed)
+
+    def as_tangents(self, direction):
+        return self.tree.unflatten(direction)
+
+    def slope(self, direction):
+        """The derivative along a direction by a central difference of fourth order."""
+        def at(step):
+            moved = [x if t.dtype == dtypes.float0 else as_array((np.asarray(x) + step * t).astype(x.aval.dtype))
+                     for x, t in zip(self.leaves, direction)]
+            return flatten(self.f(*self.tree.unflatten(moved)))
+
+        e = self.eps
+        (near, tree), far = at(e), at(2 * e)[0]
+        behind, far_behind = at(-e)[0], at(-2 * e)[0]
+        out = [_difference(*values, e) for values in zip(near, behind, far, far_behind)]
+        return tree.unflatten(out)
+
+    def compare(self, got, want, what: str) -> None:
+        (got, _), (want, _) = tree_flatten_with_path(got), tree_flatten_with_path(want)
+        for (path, a), (_, b) in zip(got, want):
+            a, b = np.asarray(a), np.asarray(b)
+            if a.dtype == dtypes.float0:
+                continue
+            tolerance = _TOLERANCE[min(self.size, _real_size(b.dtype))]
+            np.testing.assert_allclose(_wide(a), _wide(b), rtol=self.rtol if self.rtol is not None else tolerance,
+                                       atol=self.atol if self.atol is not None else tolerance,
+                                       err_msg=f"{what.removeprefix(': ')} {keystr(path)}".strip())
+
+
+def _difference(near, behind, far, far_behind, e):
+    near, behind, far, far_behind = (np.asarray(v) for v in (near, behind, far, far_behind))
+    if near.dtype not in dtypes.INEXACT:
+        return np.zeros(near.shape, dtypes.float0)
+    slope = (8 * (_wide(near) - _wide(behind)) - (_wide(far) - _wide(far_behind))) / (12 * e)
+    return slope.astype(near.dtype)
+
+
+def _real_size(dtype) -> int:
+    if dtype not in dtypes.INEXACT:
+        return 8
+    return max(2, dtype.itemsize // (2 if dtype in dtypes.COMPLEX else 1))
+
+
+def _wide(x):
+    if x.dtype not in dtypes.INEXACT:
+        return x
+    return x.astype(np.complex128 if x.dtype in dtypes.COMPLEX else np.float64)
+
+
+def _random(tree, seed: int) -> list:
+    """For each leaf a random direction of its dtype; float0 for what has no derivative."""
+    rng, out = np.random.default_rng(seed), []
+    for leaf in flatten(tree)[0]:
+        aval = as_array(leaf).aval
+        if not is_differentiable(aval):
+            out.append(np.zeros(aval.shape, dtypes.float0))
+            continue
+        x = rng.standard_normal(aval.shape)
+        if aval.dtype in dtypes.COMPLEX:
+            x = x + 1j * rng.standard_normal(aval.shape)
+        out.append(np.asarray(x).astype(aval.dtype))
+    return out
+
+
+def _tree_like(tree, leaves):
+    return flatten(tree)[1].unflatten(leaves)
+
+
+def _inner(xs, ys):
+    """The real pairing Re Σ x·y, in which reverse mode is the adjoint of forward mode."""
+    pairs = [(np.asarray(x), np.asarray(y)) for x, y in zip(xs, ys)]
+    return sum([np.real(np.sum(_wide(x) * _wide(y))) for x, y in pairs if dtypes.float0 not in (x.dtype, y.dtype)], 0.0)
+
+
+def _inexact(args) -> tuple[tuple, Callable]:
+    """The leaves that have derivatives, and how to put such back among the others."""
+    leaves, tree = flatten(args)
+    active = [is_differentiable(as_array(x).aval) for x in leaves]
+
+    def rebuilt(values):
+        given = iter(values)
+        return tree.unflatten([next(given) if a else x for x, a in zip(leaves, active)])
+
+    return tuple([x for x, a in zip(leaves, active) if a]), rebuilt
+
+
+def _pushed(f, args, *values):
+    """The derivative of `f` along a fixed direction, as a function of what can be differentiated in."""
+    rebuilt = _inexact(args)[1](values)
+    out = jvp(f, rebuilt, flatten(args)[1].unflatten(_random(args, 4)))
+    return _without_float0(out)
+
+
+def _pulled(f, args, *values):
+    """The gradient of `f` paired with a fixed cotangent."""
+    y, pull = vjp(f, *_inexact(args)[1](values))
+    ct = [np.zeros(v.aval.shape, dtypes.float0) if not is_differentiable(v.aval) else
+          np.cos(np.arange(v.aval.size) + 1.0).reshape(v.aval.shape).astype(v.aval.dtype) for v in map(as_array, flatten(y)[0])]
+    return _without_float0((y, pull(_tree_like(y, ct))))
+
+
+def _without_float0(tree) -> list:
+    return [x for x in flatten(tree)[0] if getattr(x, "dtype", None) != dtypes.float0]

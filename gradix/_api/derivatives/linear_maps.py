@@ -1,0 +1,225 @@
+"""The linear functions that `vjp` and `linearize` return."""
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
+from gradix._base.tree import tree_flatten as flatten
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix._core.primitive import Linear
+from gradix._core.refs import Ref
+from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.convert import convert_element_type
+from gradix._transforms.linearize import LinearProgram
+from gradix._transforms.staging import stage
+
+_FLOAT0 = dtypes.float0
+
+
+def finished(ct, aval):
+    """A cotangent as the user sees it: zeros made arrays, float0 for what has no derivative."""
+    if not is_differentiable(aval):
+        return np.zeros(aval.shape, _FLOAT0)
+    return zeros(aval) if ct is None else ct
+
+
+def shown_tangent(t, aval):
+    return instantiate(t, aval) if is_differentiable(aval) else np.zeros(aval.shape, _FLOAT0)
+
+
+def tangent_of(name, aval, t, index):
+    """A user's tangent for a value of the type `aval`; None stands for the zeros of float0."""
+    want = tangent_aval(aval)
+    if want.dtype == _FLOAT0:
+        if getattr(t, "dtype", None) == _FLOAT0:
+            return None
+        got = as_array(t).aval
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        "int/bool "
+                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
+                        f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
+                        f"Pass np.zeros(shape, gradix.dtypes.float0).")
+    t = as_array(t)
+    got = t.aval
+    if got.dtype != want.dtype:
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        "int/bool "
+                        f"primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and so expected "
+                        f"tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf {index}).")
+    if got.shape != want.shape:
+        raise ValueError(f"{name} called with different primal and tangent shapes; got primal shape {want.shape} and "
+                         f"tangent shape as {got.shape} (leaf {index}).")
+    return t
+
+
+def _cotangent(ct, aval, index):
+    want = tangent_aval(aval)
+    if want.dtype == _FLOAT0:
+        return None
+    ct = as_array(ct)
+    if ct.aval.dtype != want.dtype or ct.aval.shape != want.shape:
+        if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
+                == want.dtype:
+            return convert_element_type(ct, want.dtype)
+        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
+                         "expected "
+                         f"{want} because the corresponding output of the function had type {aval} (output {index}).")
+    return ct
+
+
+def spread_inputs(program: LinearProgram, leaves):
+    """The program; its inputs are the differentiable leaves only, in order."""
+    return program if len(program.in_avals) == len(leaves) else Spread(program, leaves)
+
+
+class Spread:
+    """A linear program whose list of inputs has None at leaves that have no tangent."""
+
+    __slots__ = ("program", "active", "outs")
+
+    def __init__(self, program, leaves):
+        self.program, self.active, self.outs = program, [is_differentiable(x.aval) for x in leaves], program.outs
+
+    def transpose(self, cts):
+        given = iter(self.program.transpose(cts))
+        return [next(given) if a else None for a in self.active]
+
+    def apply(self, tangents, known=None):
+        return self.program.apply([t for t, a in zip(tangents, self.active) if a], known)
+
+
+class Pullback:
+    """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out.
+
+    What it keeps can be looked at, and, as far as it is arguments of the function, be replaced: set an entry of
+    `args_res` to None to let go of an argument, and to the argument before the next call.
+
+    Example:
+        >>> import gradix
+        >>> _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> [float(x) for x in pull.args_res], pull.opaque_residuals
+        ([2.0, 3.0], [])
+        >>> pull.args_res[1] = 5.0
+        >>> [float(ct) for ct in pull(1.0)]
+        [5.0, 2.0]
+    """
+
+    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source", "args", "_args_res")
+
+    def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, args=()):
+        self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
+        self.in_avals, self.out_avals, self.source = in_avals, out_avals, source
+        self.args, self._args_res = args, None
+
+    def __call__(self, cts):
+        leaves, tree = flatten(cts)
+        if tree != self.out_tree:
+            raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
+                             f"match {self.out_tree}, the structure of the function's output.")
+        cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
+        program = self.program if self._args_res is None else self._replaced()
+        cts += [None] * (len(program.outs) - len(cts))
+        out = program.transpose(cts)
+        return self.in_tree.unflatten([finished(c, a) for c, a in zip(out, self.in_avals)])
+
+    @property
+    def args_res(self) -> list:
+        """Per input the array that was passed, if it is kept, else `NotNeeded()`."""
+        if self._args_res is None:
+            kept = {id(r) for r in base(self.program).residuals()}
+            self._args_res = [x if id(x) in kept else NotNeeded() for x in self.args or [None] * len(self.in_avals)]
+        return self._args_res
+
+    @property
+    def opaque_residuals(self) -> list:
+        """What is kept besides arguments."""
+        given = {id(x) for x in self.args}
+        return [r for r in base(self.program).residuals() if id(r) not in given]
+
+    @property
+    def jaxpr(self):
+        """The linear program from tangents to tangents; what is kept are its constants."""
+        linear = base(self.program)
+        return stage(lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)], linear.in_avals)[0]
+
+    @property
+    def fun(self):
+        """The pullback of lists of cotangents, None for zeros."""
+        return self.program.transpose
+
+    def _replaced(self):
+        """The program with the present `args_res` in place of the arguments."""
+        new = {}
+        for i, (old, now) in enumerate(zip(self.args, self.args_res)):
+            if now is None:
+                raise ValueError(f"the vjp function needs its argument {i}, of type {old.aval}, which was taken away: set "
+                                 f"args_res[{i}] to it again before the call.")
+            if now is not old and not isinstance(now, NotNeeded):
+                new[id(old)] = as_array(now)
+        if not new:
+            return self.program
+        program = base(self.program).with_residuals(new)
+        return Spread(program, [Linear(a) for a in self.in_avals]) if isinstance(self.program, Spread) else program
+
+    def with_refs(self, *places):
+        """The pullback that adds cotangents to refs.
+
+        Args:
+            *places: per argument, in its tree, a `Ref` to add the cotangent to, `gradix.ad.GradValue()` to return it, or
+                `gradix.ad.DontWant()`.
+
+        Example:
+            >>> import gradix
+            >>> _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+            >>> total = gradix.new_ref(10.0)
+            >>> pull.with_refs(total, gradix.ad.DontWant())(1.0)
+            (GradRef(), DidntWant())
+            >>> total
+            Ref(13., dtype=float32)
+        """
+        leaves, tree = flatten(places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant)))
+        if tree != self.in_tree or not all(isinstance(x, (Ref, GradValue, DontWant)) for x in leaves):
+            raise TypeError("with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in its tree "
+                            f"{self.in_tree}; got {places!r}.")
+        return partial(self._put, leaves)
+
+    def _put(self, places, cts):
+        out = []
+        for place, ct in zip(places, flatten(self(cts))[0]):
+            if isinstance(place, Ref):
+                place[...] = add_any(place[...], ct)
+                out.append(GradRef())
+            else:
+                out.append(DidntWant() if isinstance(place, DontWant) else ct)
+        return self.in_tree.unflatten(out)
+
+    def __repr__(self) -> str:
+        return f"<vjp function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
+
+
+def base(program) -> LinearProgram:
+    return program.program if isinstance(program, Spread) else program
+
+
+class Pushforward(Pullback):
+    """The function `linearize` returns: tangents of the inputs in, tangents of the outputs out."""
+
+    __slots__ = ()
+
+    def __call__(self, *tangents):
+        ts, tree = flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(f"linearized function called with tangents of tree structure {tree}, but the primals had "
+                            f"{self.in_tree}.")
+        try:
+            ts = [tangent_of("the linearized function", a, t, i) for i, (a, t) in enumerate(zip(self.in_avals, ts))]
+        except TypeError as e:
+            raise ValueError(str(e)) from None
+        outs = self.program.apply(ts)
+        return self.out_tree.unflatten([shown_tangent(t, a) for t, a in zip(outs, self.out_avals)])
+
+    def __repr__(self) -> str:
+        return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"

@@ -1,0 +1,105 @@
+"""What the forward pass keeps for the backward pass, and where each value comes from."""
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gradix._api.arguments import check_callable, debug_info, leaf_names, name_of, signature
+from gradix._api.derivatives.autodiff import Flat, arrays
+from gradix._base.tree import tree_flatten as flatten
+from gradix._control.call import jit_p
+from gradix._core.jaxpr import Literal
+from gradix._ops.basis import is_differentiable
+from gradix._ops.identity import name_p
+from gradix._transforms.linearize import linearize_jaxpr
+from gradix._transforms.staging import stage_open
+
+
+def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
+    """The types of the values that reverse mode of `f` at these arguments keeps, each with where it comes from.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.ad_checkpoint import saved_residuals
+        >>> [(str(aval), text.split(" from ")[0]) for aval, text in saved_residuals(lambda x: jnp.sin(jnp.sin(x)), 1.0)]
+        [('~float32[]', 'output of cos'), ('~float32[]', 'output of cos')]
+    """
+    check_callable("saved_residuals", f)
+    leaves, tree = flatten((args, kwargs))
+    leaves = arrays("saved_residuals", leaves, tree, "arguments")
+    flat = Flat(functools.partial(_apply, f), name_of(f), tree)
+    closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
+    nonzero = (*[False] * len(consts), *[is_differentiable(x.aval) for x in leaves])
+    cut = linearize_jaxpr(closed, nonzero)
+    jaxpr = cut.known.jaxpr
+    makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    names = dict(zip(jaxpr.invars[len(consts):], _argument_names(f, args, kwargs)))
+    found = dict.fromkeys([v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal])
+    return [(v.aval, _origin(v, makers, names)) for v in found]
+
+
+def _apply(f, args, kwargs):
+    return f(*args, **kwargs)
+
+
+def _argument_names(f, args, kwargs) -> list[str]:
+    sig = signature(f)
+    names = [p.name for p in sig.parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD] if sig is not None else []
+    names += [f"args[{i}]" for i in range(len(names), len(args))]
+    return [leaf for name, x in [*zip(names, args), *sorted(kwargs.items())] for leaf in leaf_names(name, x)]
+
+
+def _origin(v, makers, names) -> str:
+    eqn = makers.get(v)
+    if eqn is None:
+        return f"from the argument {names[v]}" if v in names else "from a constant"
+    if eqn.primitive is name_p:
+        what = f"named '{eqn.params['name']}'"
+    elif eqn.primitive is jit_p:
+        what = f"output of jitted function '{eqn.params['name']}'"
+    else:
+        what = f"output of {eqn.primitive.name}"
+    return f"{what} from {eqn.source}" if eqn.source is not None else what
+
+
+def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
+    """Print what reverse mode of `f` at these arguments keeps, a line for each value.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.ad_checkpoint import print_saved_residuals
+        >>> print_saved_residuals(gradix.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+        f32[3] from the argument x
+    """
+    for aval, text in saved_residuals(f, *args, **kwargs):
+        builtins.print(f"{aval.str_short(True)} {text}")
+
+
+# -- what a policy may answer besides True and False ---------------------------------------------------------------
+
+class Offloadable(NamedTuple):
+    """A policy's answer: keep the value, in the memory `dst`; where a device has no other it stays in `src`."""
+
+    src: str
+    dst: str
+
+
+class _Answer:
+    """A policy's answer with a name."""
+
+    __slots__ = ("name", "keep")
+
+    def __init__(self, name: str, keep: bool):
+        self.name, self.keep = name, keep
+
+    def __bool__(self) -> bool:
+        return self.keep
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable = _Answer("Saveable", True)
+Recompute = _Answer("Recompute", False)

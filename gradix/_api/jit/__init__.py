@@ -1,0 +1,1 @@
+"""`jit`: signatures, programs, calls, and what can be learnt about them."""

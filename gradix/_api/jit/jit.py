@@ -1,0 +1,490 @@
+"""`jit`: trace once per signature, compile, and call the compiled program ever after."""
+from __future__ import annotations
+
+import functools
+import time
+import types
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from gradix._api.arguments import (
+    as_names,
+    as_numbers,
+    check_callable,
+    complete,
+    debug_info,
+    name_of,
+    positions,
+    signature,
+)
+from gradix._api.jit import stages
+from gradix._api.jit.fastcall import MISS, write_call
+from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.jit.retraces import is_own
+from gradix._api.jit.specialize import Tree, paths_of
+from gradix._api.jit.stats import Signature, Stats, TraceLog
+from gradix._api.jit.traced import Traced, check_results, kind_of_traced
+from gradix._api.leaves import as_result, path_of, typed
+from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
+from gradix._base import config as _config
+from gradix._base.tree import flatten, tree_flatten
+from gradix._control.call import jit_p
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.operators import Array
+from gradix._core.refs import Ref
+from gradix._core.trace import Tracer, bind, state
+from gradix._runtime import dispatch, program as _program, xla
+from gradix._runtime.program import Program
+from gradix._transforms.cse import simplify
+from gradix._transforms.staging import eval_closed, hoist, stage_closed, stage_with_refs
+
+_options = _config.state
+
+
+_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+
+
+def clear_caches() -> None:
+    """Forget all traces and compiled programs of this process; whatever is needed is made anew."""
+    for function in _functions:
+        function.clear_cache()
+    dispatch.clear()
+
+
+_SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
+_WARM = 3                         # calls of a signature after which it gets code of its own
+_FAST_LIMIT = 4                   # signatures of one function that have some
+
+
+def jitted_functions() -> list[JitFunction]:
+    """All functions of `jit` that are alive."""
+    return list(_functions)
+
+
+class JitFunction:
+    """A function compiled by XLA for each signature it is called with; made by `jit`."""
+
+    __slots__ = ("_calls", "_fast", "__dict__", "__weakref__")      # what every call reads, where it is found quickest
+
+    def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
+                 inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
+                 max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False):
+        functools.update_wrapper(self, fun)
+        self._fun, self._name = fun, name_of(fun)
+        self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
+        self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
+        self._donate_strict = donate_strict
+        self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
+        self._has_static = bool(static_argnums or static_argnames)
+        self._cache: dict[tuple, Traced] = {}
+        self._plans: dict[int, tuple[list, list]] = {}
+        self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
+        self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
+        self._mixed: dict[tuple, int] = {}                      # calls with arguments that are no arrays of ours
+        _functions.add(self)
+
+    def __call__(self, *args, **kwargs):
+        next(self._calls)
+        for call in self._fast:
+            result = call(args, kwargs)
+            if result is not MISS:
+                return result
+        if _options.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
+        try:
+            leaves, tree = flatten(parts[:2])
+        except Exception:
+            leaves, tree = tree_flatten(parts[:2])              # which says where the trouble is
+        key = [_options.context, tree]
+        for x in leaves:
+            if type(x) is not ArrayImpl:
+                return self._call_general(leaves, tree, parts[2], args, kwargs)
+            key.append(x.aval)
+        if state.stage is not None or state.axes:
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
+        try:
+            traced = self._cache.get((*key, *parts[2]))
+        except Exception:                                       # a static argument's own __eq__, named there
+            traced = None
+        if traced is None:
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
+        if traced.warm < _WARM:
+            traced.warm += 1
+            if traced.warm == _WARM:
+                self._quicken(traced, args, kwargs)
+        return traced.call(leaves)
+
+    def _call_general(self, leaves, tree, static, args, kwargs):
+        given = leaves
+        leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
+        traced = self._traced(leaves, tree, static, args, kwargs)
+        if type(traced) is Tree:
+            return traced.run(leaves)
+        if type(traced) is TracedWithRefs:
+            return traced.out_tree.unflatten(traced.run(leaves))
+        tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
+        if not tracing:
+            outs = traced.run(leaves)
+            self._count(traced, given, args, kwargs)
+        elif self._inline:
+            outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
+        else:
+            outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+        return traced.out_tree.unflatten(outs)
+
+    def _count(self, traced: Traced, given, args, kwargs) -> None:
+        """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
+        kinds = traced, *map(type, given)
+        if len(self._mixed) >= _SIGNATURES_LIMIT:
+            self._mixed.clear()
+        seen = self._mixed[kinds] = self._mixed.get(kinds, 0) + 1
+        if seen == _WARM:
+            self._quicken(traced, args, kwargs)
+
+    def _quicken(self, traced: Traced, args, kwargs) -> None:
+        """Write code for calls of a signature that comes often."""
+        positions, names = self._static_positions(len(args)), self._static_argnames
+        call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
+        if call is not None:
+            self._fast = (call, *self._fast[:_FAST_LIMIT - 1])
+
+    def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
+        key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
+        try:
+            found = self._cache.get(key)
+        except Exception as e:
+            raise self._incomparable(static, e) or e from None
+        if found is None:
+            found = self._trace(leaves, tree, static, args, kwargs)
+            if not any(isinstance(c, Tracer) for c in found.consts):
+                self._keep(key, found)
+                if any(compared_by_identity(kind) for _, (kind, _) in static):
+                    # An object the trace itself altered, such as one counting calls, is the same object still.
+                    self._keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
+        return found
+
+    def _keep(self, key: tuple, traced: Traced) -> None:
+        if len(self._cache) >= _SIGNATURES_LIMIT:
+            self._cache.pop(next(iter(self._cache)), None)
+        self._cache[key] = traced
+
+    def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
+        avals = [x.aval for x in leaves]
+        out: dict[str, Any] = {}
+        dynamic, named, values = self._parts(args, kwargs)
+        debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
+            self._dynamic_only(args), dynamic, named)
+        shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
+        seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
+        reason = self._log.add(seen, self._name, self._max_traces)
+        if self._max_paths is not None and not whole:
+            check_no_refs(leaves, self._name)
+            return self._tree(avals, tree, args, kwargs, debug, self._max_paths)
+        start = time.perf_counter()
+        inside = stand_ins(leaves)
+
+        def flat(*tracers):
+            return self._results(all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out)
+
+        jaxpr, consts, refs = stage_with_refs(flat, [x.aval for x in without_refs(leaves)] if inside else avals, debug)
+        closed, consts = hoist(jaxpr, consts)
+        self._log.traced(self._name, time.perf_counter() - start, reason)
+        kind = TracedWithRefs if refs or inside else kind_of_traced()
+        traced = kind(closed, consts, out["tree"], debug, self._name, self._donated(args, kwargs), self._keep_unused,
+                      self._compiler_options, avals, self._log)
+        traced.strict = self._donate_strict
+        if isinstance(traced, TracedWithRefs):
+            traced.refs = sources(refs, inside)
+        return traced
+
+    def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
+        """The Python function's results as arrays; the tree of them goes to `out`."""
+        dynamic, named = tree.unflatten(tracers)
+        given, keywords = self._join(dynamic, named, args, kwargs)
+        result = self._fun(*given, **keywords)
+        outs, out["tree"] = tree_flatten(result)
+        return [x if isinstance(x, Array) else as_result(x, i, result, self._name) for i, x in enumerate(outs)]
+
+    def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Tree:
+        """What follows the function wherever it decides by the values of its arguments."""
+        nums = self._static_positions(len(args))                # the others are not to be kept alive
+        args = [a if i in nums else None for i, a in enumerate(args)]
+        kwargs = {k: v if k in self._static_argnames else None for k, v in kwargs.items()}
+
+        def function(tracers):
+            out: dict = {}
+            return self._results(tracers, tree, args, kwargs, out), out["tree"]
+
+        def make(closed):
+            return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
+                                    closed.in_avals, self._log)
+        return Tree(function, avals, debug, make, self._log, limit)
+
+    # -- static and donated arguments ---------------------------------------------------------------------------------
+
+    def _split(self, args, kwargs):
+        """Dynamic positional and keyword arguments, and the static ones as pairs of place and fingerprint."""
+        if not self._has_static:
+            return args, kwargs, ()
+        if kwargs:
+            dynamic, named, values = self._parts(args, kwargs)
+            given = values.items()
+        else:
+            plan = self._plans.get(len(args)) or self._plan(len(args))
+            dynamic, named = tuple([args[i] for i in plan[1]]), kwargs
+            given = [(place, args[i]) for place, i in plan[0]]
+        static = []
+        for place, value in given:
+            kind = type(value)
+            if kind in ATOMS:
+                static.append((place, (kind, value)))
+                continue
+            try:
+                static.append((place, fingerprint(value)))
+            except (NoFingerprint, RecursionError) as e:
+                raise self._not_hashable(place, value, e) from None
+        return dynamic, named, tuple(static)
+
+    def _parts(self, args, kwargs):
+        """Dynamic positional and keyword arguments, and static values by place: a name, or a number without one."""
+        places, dynamic = self._plans.get(len(args)) or self._plan(len(args))
+        values = {place: args[i] for place, i in places}
+        given = [k for k in kwargs if k in self._static_argnames and k not in values]
+        if given:
+            values.update([(k, kwargs[k]) for k in given])
+            values = dict(sorted(values.items(), key=lambda item: str(item[0])))
+            kwargs = {k: v for k, v in kwargs.items() if k not in given}
+        return tuple([args[i] for i in dynamic]), kwargs, values
+
+    def _plan(self, count: int) -> tuple[list, list]:
+        """Of `count` positional arguments, the static ones as pairs of place and number, and the others' numbers."""
+        sig, names = signature(self._fun), []
+        for p in sig.parameters.values() if sig is not None else ():
+            if p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY:
+                break
+            names.append(p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None)
+        nums = self._static_positions(count)
+        places = [(names[i] if i < len(names) and names[i] else i, i) for i in nums]
+        plan = sorted(places, key=lambda item: str(item[0])), [i for i in range(count) if i not in nums]
+        self._plans[count] = plan
+        return plan
+
+    def _static_positions(self, count: int) -> set[int]:
+        return positions(self._static_argnums, count)
+
+    def _join(self, dynamic, named, args, kwargs):
+        """All arguments, dynamic ones replaced."""
+        if not self._has_static:
+            return dynamic, named
+        nums, rest = self._static_positions(len(args)), iter(dynamic)
+        return ([a if i in nums else next(rest) for i, a in enumerate(args)],
+                {k: named.get(k, v) for k, v in kwargs.items()})
+
+    def _dynamic_only(self, args):
+        """A stand-in whose signature leaves the static arguments out, for naming the others."""
+        sig, nums = signature(self._fun), self._static_positions(len(args))
+        if sig is None:
+            return self._fun
+        params = [p for i, p in enumerate(sig.parameters.values())
+                  if i not in nums and p.name not in self._static_argnames]
+        stand_in = functools.wraps(self._fun)(lambda *a, **k: None)
+        stand_in.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
+        return stand_in
+
+    def _donated(self, args, kwargs) -> tuple[int, ...]:
+        """Which leaves of the dynamic arguments are donated."""
+        if not self._donate_argnums and not self._donate_argnames:
+            return ()
+        numbers, static = positions(self._donate_argnums, len(args)), self._static_positions(len(args))
+        parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
+        parts += [(k in self._donate_argnames, kwargs[k]) for k in sorted(kwargs) if k not in self._static_argnames]
+        out: list[int] = []
+        at = 0
+        for donated, part in parts:
+            n = len(flatten(part)[0])
+            if donated:
+                out += range(at, at + n)
+            at += n
+        return tuple(out)
+
+    def _leaf(self, x, index: int, args, kwargs) -> Array:
+        t = type(x)
+        if t is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
+            dtype = canonicalize_dtype(x.dtype)
+            if dtype is x.dtype and state.stage is None:
+                aval = make_aval(x.shape, dtype, False)
+                return ArrayImpl(None, aval, xla.put(x, aval))
+        try:
+            return as_array(x)
+        except (TypeError, OverflowError) as e:
+            path = path_of(index, self._split(args, kwargs)[:2], self._fun)
+            raise type(e)(f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
+                          "Python value the function only branches on, name it in static_argnums or static_argnames."
+                          ) from None
+
+    def _not_hashable(self, place, value, why) -> ValueError:
+        which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
+        return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument of "
+                          f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
+                          "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass.")
+
+    def _incomparable(self, static, error: Exception) -> ValueError | None:
+        """What to raise for static arguments that cannot be looked up."""
+        if not static:
+            return None
+        kinds = [kind for _, (kind, _) in static]
+        return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of "
+                          f"types {kinds}, raised {type(error).__name__}: {error}")
+
+    # -- the rest of the public face -----------------------------------------------------------------------------------
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    def clear_cache(self) -> None:
+        """Forget all traces and compiled programs of this function."""
+        self._cache.clear()
+        self._fast = ()
+        self._mixed.clear()
+
+    def stats(self) -> Stats:
+        """How often the function was called, traced and compiled, and what each retrace was for.
+
+        Example:
+            >>> import gradix, gradix.numpy as jnp
+            >>> f = gradix.jit(lambda x: x + 1)
+            >>> _ = f(jnp.ones(3)), f(jnp.ones(4))
+            >>> f.stats().reasons
+            ('argument x: float32[3] -> float32[4]',)
+        """
+        return self._log.stats(_reached(self._calls), paths_of(list(self._cache.values())))
+
+    def _cache_size(self) -> int:
+        return len(self._cache)
+
+    def eval_shape(self, *args, **kwargs):
+        """The types of the results, as `eval_shape` gives them."""
+        return self.trace(*args, **kwargs).out_info
+
+    def trace(self, *args, **kwargs) -> stages.Traced:
+        """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
+        dynamic, named, _ = self._split(args, kwargs)
+        return stages.Traced(self._trace_for(args, kwargs), flatten((dynamic, named))[1])
+
+    def lower(self, *args, **kwargs) -> stages.Lowered:
+        """The function traced and spelled for XLA: `f.lower(x).compile()` is `f` compiled for `x`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def _trace_for(self, args, kwargs) -> Traced:
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, tree = flatten((dynamic, named))
+        leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
+        if self._max_paths is not None:                         # there are no values to decide by: traced as a whole
+            return self._trace(leaves, tree, static, args, kwargs, whole=True)
+        return self._traced(leaves, tree, static, args, kwargs)
+
+
+def _reached(counter: count) -> int:
+    """How often `next` was called on a counter; unlike a sum, it misses no call of another thread."""
+    return int(repr(counter)[len("count("):-1])
+
+
+def _bound_axes() -> list:
+    """The named axes a trace may use: a program depends on their sizes."""
+    return [(name, t.size) for name, t in state.axes.items()]
+
+
+def _run_call(args, params):
+    """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
+    closed = params["jaxpr"]
+    found = closed.memo.get("program")
+    if found is None:
+        found = closed.memo["program"] = Program(simplify(closed), params["name"])
+    outs = found(list(args))
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        check_results(outs, params["name"], closed, args)
+    return outs
+
+
+def _trace_expand(function, avals, params) -> ClosedJaxpr:
+    """Trace a primitive's `expand`, for lowering."""
+    def flat(*xs):
+        out = function(*xs, **params)
+        return list(out) if isinstance(out, (list, tuple)) else [out]
+    return stage_closed(flat, avals)
+
+
+jit_p.run = _run_call
+_program.install_tracer(_trace_expand)
+
+
+def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
+        static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
+        backend: str | None = None, inline: bool = False, compiler_options: dict | None = None,
+        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False):
+    """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
+
+    Args:
+        fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
+        static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
+            for each content. Lists, dicts, sets, NumPy arrays and plain objects are told apart by what they contain.
+        donate_argnums, donate_argnames: arguments whose memory the results may take over.
+        keep_unused: keep arguments the function does not use in the compiled program.
+        inline: inside another traced function, write the equations in place of a call.
+        compiler_options: XLA debug options by name.
+        max_traces: how often the function may be traced; one time more raises and says what differed.
+        specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
+            is run to get the value, and each way the function goes is kept as compiled segments.
+        max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
+        donate_strict: raise, instead of warn, where no result can take over the memory of a donated argument.
+
+    Returns:
+        The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
+
+    Raises:
+        TypeError: `fun` is not callable, or a leaf of an argument is no array.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be told; with
+            donate_strict, a donated argument cannot be used.
+        RetraceError: more than `max_traces` traces.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.jit
+        ... def norm(x):
+        ...     return jnp.sqrt((x ** 2).sum())
+        >>> norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
+                                 static_argnums=static_argnums, static_argnames=static_argnames,
+                                 donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+                                 keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+                                 compiler_options=compiler_options, max_traces=max_traces, specialize=specialize,
+                                 max_paths=max_paths, donate_strict=donate_strict)
+    check_callable("jit", fun)
+    nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
+    names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
+    nums, names = complete(fun, "static", nums, names)
+    donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
+    donated_names = as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
+    donated, donated_names = complete(fun, "donate", donated, donated_names)
+    if set(nums) & set(donated) or set(names) & set(donated_names):
+        raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
+                         f"donate_argnums={donated}. A static argument has no memory to donate.")
+    if specialize and (donated or donated_names):
+        raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
+                         "out donate_argnums and donate_argnames.")
+    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
+                       max_paths if specialize else None, donate_strict)

@@ -1,0 +1,321 @@
+"""`jit(f, specialize=True)`: Python may decide by traced values; each way it goes becomes compiled segments."""
+from __future__ import annotations
+
+import reprlib
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix._api.jit.specialize_paths import Decision, Path, Paths
+from gradix._api.jit.stats import TraceLog
+from gradix._api.jit.traced import Traced
+from gradix._base import source
+from gradix._base.errors import ConcretizationTypeError, JAXTypeError
+from gradix._control.call import jit_p
+from gradix._control.sharing import interned
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
+from gradix._core.trace import Tracer, bind, new_level, state
+from gradix._transforms.batch import BatchTracer
+from gradix._transforms.segments import FETCH, Cut, LostValue, SegmentTrace, SegmentTracer, value_at
+
+_ASKED = {"bool": "a truth value", "int": "an int", "index": "an int", "float": "a float",
+          "complex": "a complex number", "array": "the numbers"}
+
+
+class Segment:
+    """One compiled stretch of a function, ended by a decision or by the function's results.
+
+    `ways` holds, for each value the decision has had, the segment that follows.
+    """
+
+    __slots__ = ("cut", "traced", "kind", "place", "ways", "above", "out_tree", "used", "calls", "take", "moves")
+
+    def __init__(self, cut: Cut, traced: Traced | None, kind: str, place, above, out_tree=None):
+        self.cut, self.traced, self.kind, self.place = cut, traced, kind, place
+        self.above: tuple[Segment, Any] | None = above          # the segment before, and the key of its decision
+        self.out_tree = out_tree
+        self.ways: dict[Any, Segment] = {}
+        self.used = self.calls = 0
+        self.take = cut.take
+        # i: the value of that number carried in; ~i: the result of that number
+        self.moves = [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
+
+    def run(self, values: list, is_concrete: bool) -> list:
+        """The results, for the values carried into the segment: compiled, or bound where they may be traced."""
+        traced = self.traced
+        if traced is None:
+            return []
+        args = [values[i] for i in self.take]
+        consts = self.cut.consts
+        if is_concrete:
+            return traced.run(consts + args if consts else args)
+        return bind(jit_p, [*consts, *args], {"jaxpr": traced.jaxpr, "name": traced.name})
+
+    def carried(self, outs: list, values: list) -> list:
+        """The values after the segment, or the function's results."""
+        if self.moves is None:
+            return self.cut.carried(outs, values)
+        return [values[i] if i >= 0 else outs[~i] for i in self.moves]
+
+    def is_like(self, other: Segment) -> bool:
+        """Whether the function did the same here, and carries on the same values."""
+        return (self.kind == other.kind and self.cut.recorded == other.cut.recorded
+                and self.cut.numbers == other.cut.numbers)
+
+    def decide(self, outs, values):
+        """The value Python asks for, and the key it is known by."""
+        assert self.cut.decision is not None
+        found = _fetch(value_at(self.cut.decision, outs, values), self.kind, self.place)
+        return found, _key(found, self.kind)
+
+
+def _is_concrete(values: list) -> bool:
+    return state.stage is None and not any(isinstance(x, Tracer) for x in values)
+
+
+def _fetch(x, kind: str, place):
+    try:
+        return FETCH[kind](x)
+    except JAXTypeError:
+        if not isinstance(x, Tracer):
+            raise
+        raise ConcretizationTypeError(x, f"Python asks for {_ASKED[kind]} of it at {place}, in a function jitted with "
+                                         f"specialize=True. {_advice(x, kind)}") from None
+
+
+def _advice(x, kind: str) -> str:
+    if isinstance(x, BatchTracer):
+        return ("Under vmap every example has a value of its own, and Python cannot go several ways at once: select "
+                "with jnp.where or lax.cond, loop with lax.while_loop, or call the function in a Python loop over the "
+                "examples.")
+    if kind in ("float", "complex", "array"):
+        return ("A Python number or NumPy array has no derivative, so it would be lost: compute with array "
+                "functions, or ask for the value of lax.stop_gradient(x).")
+    return "The transformation around it has no values: give the outermost jit specialize=True."
+
+
+def _key(value, kind: str):
+    """What tells decisions apart: floats and arrays by their bits."""
+    if kind == "float":
+        return value.hex()
+    if kind == "array":
+        return value.shape, value.dtype.str, value.tobytes()
+    return repr(value) if kind == "complex" else value
+
+
+class Tree:
+    """All ways a function has gone for one signature.
+
+    `run` walks the compiled segments, asking each decision's value; a value not met before has Python run the
+    function once more: what is known is only traced, and from the new decision on it is compiled and run.
+    """
+
+    consts = ()
+    warm = 1 << 30                              # no code is to be written for its calls
+
+    def __init__(self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int):
+        self.function, self.avals, self.debug, self.make = function, avals, debug, make
+        self.log, self.limit = log, limit
+        self.programs: dict[ClosedJaxpr, Traced] = {}
+        self.root: Segment | None = None
+        self.ends: list[Segment] = []
+        self.clock, self.warned, self.captures, self.is_begun = 0, False, False, False
+
+    def run(self, leaves: list):
+        values, script, segment = leaves, [], self.root
+        is_concrete = _is_concrete(leaves)
+        while segment is not None:
+            outs = segment.run(values, is_concrete)
+            if segment.out_tree is not None:
+                self.clock = segment.used = self.clock + 1
+                segment.calls += 1
+                return segment.out_tree.unflatten(segment.carried(outs, values))
+            value, key = segment.decide(outs, values)
+            values = segment.carried(outs, values)
+            script.append((segment, value))
+            segment = segment.ways.get(key)
+        return self._record(leaves, values, script)
+
+    call = run
+
+    def _record(self, leaves: list, values: list, script: list):
+        if script:
+            segment, value = script[-1]
+            self.log.another_way(f"{_ASKED[segment.kind]} asked for at {segment.place} is new: {reprlib.repr(value)}")
+        elif self.is_begun:
+            self.log.another_way("called within itself, or not kept")
+        self.is_begun = True
+        start, compiling = time.perf_counter(), self.log.seconds
+        try:
+            return Recording(self, values, script).run(self.avals)
+        except LostValue:                       # the function went another way for the same values
+            self.root, self.ends = None, []
+            return Recording(self, leaves, []).run(self.avals)
+        finally:
+            self.log.seconds = max(self.log.seconds, compiling + time.perf_counter() - start)
+
+    def program(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Traced]:
+        """What runs a segment; equal segments, such as the steps of a loop, are compiled once."""
+        closed = interned(closed)
+        found = self.programs.get(closed)
+        if found is None:
+            found = self.programs[closed] = self.make(closed)
+        return closed, found
+
+    def add(self, new: list[Segment]) -> None:
+        """Keep the segments of a new way, after those it shares with a way that was added meanwhile."""
+        end = new[-1]
+        if self._joined(new):
+            self.clock = end.used = self.clock + 1
+            end.calls = 1
+            self.ends.append(end)
+        if len(self.ends) > self.limit:
+            self._forget()
+
+    def _joined(self, new: list[Segment]) -> bool:
+        """Whether the way is new; a recursive call, or another thread, may have added the same."""
+        for i, segment in enumerate(new):
+            if segment.above is None:
+                if self.root is None:
+                    self.root = segment
+                there = self.root
+            else:
+                above, key = segment.above
+                there = above.ways.setdefault(key, segment)
+            if there is segment:
+                return True
+            if there.out_tree is not None or not there.is_like(segment):
+                return False
+            new[i + 1].above = there, new[i + 1].above[1]       # type: ignore[index]
+        return False
+
+    def _forget(self) -> None:
+        """Drop the way not taken for longest."""
+        end = min(self.ends, key=lambda e: e.used)
+        self.ends.remove(end)
+        if not self.warned:
+            self.warned = True
+            widest = max((s for e in self.ends for s in _to_root(e)), key=lambda s: len(s.ways))
+            warnings.warn(f"{self.debug.name} was jitted with specialize=True and has gone more than max_paths="
+                          f"{self.limit} ways, so the one not taken for longest is forgotten, and compiled again if "
+                          f"it comes back. {_ASKED[widest.kind].capitalize()} asked for at {widest.place} had "
+                          f"{len(widest.ways)} values. Decide by fewer values, keep the numbers in arrays, or raise "
+                          "max_paths.", stacklevel=6)
+        segment = end
+        while segment.above is not None:
+            above, key = segment.above
+            above.ways.pop(key, None)
+            if above.ways:
+                break
+            segment = above
+        left = {s.cut.closed for e in self.ends for s in (e, *_to_root(e))}
+        self.programs = {closed: traced for closed, traced in self.programs.items() if closed in left}
+
+    def paths(self) -> list[Path]:
+        """The ways gone."""
+        return [Path(tuple([Decision(s.kind, str(s.place), _shown(key, s.kind)) for s, key in _decisions(end)]),
+                     end.calls) for end in list(self.ends)]
+
+
+def _to_root(segment: Segment):
+    while segment.above is not None:
+        segment = segment.above[0]
+        yield segment
+
+
+def _decisions(end: Segment) -> list[tuple[Segment, Any]]:
+    out, segment = [], end
+    while segment.above is not None:
+        out.append(segment.above)
+        segment = segment.above[0]
+    return out[::-1]
+
+
+def _shown(key, kind: str):
+    """The value of a decision, from its key."""
+    if kind == "float":
+        return float.fromhex(key)
+    if kind == "array":
+        shape, dtype, data = key
+        return np.frombuffer(data, dtype).reshape(shape)
+    return complex(key) if kind == "complex" else key
+
+
+class Recording:
+    """One run of the Python function, by which its tree grows a way.
+
+    Args:
+        values: the arguments, or what the known segments carry to the new decision.
+        script: the known segments, each with the value of its decision.
+    """
+
+    def __init__(self, tree: Tree, values: list, script: list):
+        self.tree, self.values, self.script = tree, values, script
+        self.step = 0
+        self.new: list[Segment] = []
+        last = script[-1] if script else None
+        self.above = (last[0], _key(last[1], last[0].kind)) if last else None
+        self.stage = state.stage                # of the transformations around, in which segments run
+
+    def run(self, avals):
+        trace = SegmentTrace(self.decide, self.tree.debug)
+        self.trace = trace
+        with new_level(trace, stage=True):
+            outs, out_tree = self.tree.function([trace.new_arg(a) for a in avals])
+            if self.step < len(self.script):
+                raise LostValue
+            cut = trace.end(outs)
+        segment = self._segment(cut, "", None, out_tree)
+        results = segment.carried(self._run(segment), self.values)
+        if not self.tree.captures:
+            self.tree.add(self.new)
+        return out_tree.unflatten(results)
+
+    def decide(self, tracer: SegmentTracer, kind: str):
+        cut = self.trace.cut(tracer)
+        if self.step < len(self.script):
+            segment, value = self.script[self.step]
+            self.step += 1
+            if segment.kind != kind or segment.cut.recorded != cut.recorded:
+                raise LostValue
+            self.trace.resume(segment.cut.numbers)
+            return value
+        segment = self._segment(cut, kind, source.current())
+        outs = self._outside(self._run, segment)
+        value, key = self._outside(segment.decide, outs, self.values)
+        self.values, self.above = segment.carried(outs, self.values), (segment, key)
+        self.trace.resume(cut.numbers)
+        return value
+
+    def _segment(self, cut: Cut, kind: str, place, out_tree=None) -> Segment:
+        traced = None
+        if cut.closed is not None:
+            closed, traced = self.tree.program(cut.closed)
+            cut = cut._replace(closed=closed)
+            self.tree.captures |= any(isinstance(c, Tracer) for c in cut.consts)
+        segment = Segment(cut, traced, kind, place, self.above, out_tree)
+        if self.new and self.above is not None:
+            above, key = self.above
+            above.ways[key] = segment
+        self.new.append(segment)
+        return segment
+
+    def _run(self, segment: Segment) -> list:
+        return segment.run(self.values, _is_concrete([*self.values, *segment.cut.consts]))
+
+    def _outside(self, function: Callable, *args):
+        """Call in the transformations around the recording, not in it."""
+        before = state.stage, state.place
+        state.stage, state.place = self.stage, None
+        try:
+            return function(*args)
+        finally:
+            state.stage, state.place = before
+
+
+def paths_of(trees) -> Paths:
+    """The ways of several trees."""
+    return Paths([path for tree in trees if type(tree) is Tree for path in tree.paths()])

@@ -1,0 +1,307 @@
+"""The stages of `jit`: traced, lowered, compiled; each can be looked at and taken further by hand."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Protocol, runtime_checkable
+
+from gradix._api.jit import donation
+from gradix._api.structs import struct_of
+from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.formats import Format, row_major
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
+from gradix._core.operators import Array
+from gradix._core.refs import Ref
+from gradix._core.sharding import SingleDeviceSharding
+from gradix._core.trace import Tracer
+from gradix._runtime import program as _program, xla
+from gradix._runtime.program import Program
+from gradix._transforms.cse import simplify
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A function that can be traced, lowered and compiled ahead of time, such as `jit` returns."""
+
+    def __call__(self, *args, **kwargs): ...
+
+    def trace(self, *args, **kwargs) -> Traced: ...
+
+    def lower(self, *args, **kwargs) -> Lowered: ...
+
+
+class ArgInfo:
+    """The type of an argument, and whether its memory is donated."""
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, _aval, donated: bool):
+        self._aval, self.donated = _aval, donated
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (other._aval, other.donated)
+
+    def __hash__(self) -> int:
+        return hash((self._aval, self.donated))
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class _Stage:
+    """What all stages tell: the trees and types of arguments and results."""
+
+    __slots__ = ("_traced", "in_tree")
+
+    def __init__(self, traced, in_tree):
+        self._traced, self.in_tree = traced, in_tree
+
+    out_tree = property(lambda self: self._traced.out_tree)
+    donate_argnums = property(lambda self: tuple(self._traced.donated))
+
+    @property
+    def in_avals(self):
+        """The types of the arguments, as `(args, kwargs)`."""
+        return self.in_tree.unflatten(self._traced.avals)
+
+    @property
+    def args_info(self):
+        """An `ArgInfo` for each argument, as `(args, kwargs)`."""
+        donated = set(self._traced.donated)
+        return self.in_tree.unflatten([ArgInfo(a, i in donated) for i, a in enumerate(self._traced.avals)])
+
+    @property
+    def out_info(self):
+        """A `ShapeDtypeStruct` for each result."""
+        return self.out_tree.unflatten([struct_of(a) for a in self._traced.jaxpr.out_avals[:self.out_tree.num_leaves]])
+
+
+class Traced(_Stage):
+    """A function traced for the types of some arguments; made by `jit(f).trace(*args)`.
+
+    Example:
+        >>> import gradix
+        >>> gradix.jit(lambda x: x + 1).trace(2.0).jaxpr
+        { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    """
+
+    __slots__ = ()
+
+    fun_name = property(lambda self: self._traced.name)
+
+    @property
+    def out_avals(self):
+        return self.out_tree.unflatten(self._traced.jaxpr.out_avals[:self.out_tree.num_leaves])
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program of the arguments, with the arrays the function captured as its constants."""
+        inner, n = self._traced.jaxpr.jaxpr, len(self._traced.consts)
+        if not n:
+            return self._traced.jaxpr
+        return ClosedJaxpr(Jaxpr(inner.invars[:n], inner.invars[n:], inner.outvars, inner.eqns, inner.effects,
+                                 inner.debug_info), self._traced.consts)
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """Spell the program as StableHLO, for this machine or for the platform named.
+
+        Raises:
+            NotImplementedError: more than one platform is named; export to each instead.
+        """
+        platforms = lowering_platforms or ("cpu",)
+        if len(platforms) != 1:
+            raise NotImplementedError(f"lower takes one platform at a time, got {platforms}. Lower for each apart.")
+        traced = self._traced
+        donated = tuple([i + len(traced.consts) for i in traced.donated])
+        module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
+                                platform=platforms[0])
+        if donated:
+            donation.check(module, traced)
+        return Lowered(traced, self.in_tree, module, platforms[0])
+
+
+class Lowered(_Stage):
+    """A program spelled for XLA; made by `jit(f).lower(*args)`."""
+
+    __slots__ = ("_module", "_platform")
+
+    def __init__(self, traced, in_tree, module, platform: str = "cpu"):
+        super().__init__(traced, in_tree)
+        self._module, self._platform = module, platform
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program's text.
+
+        Args:
+            dialect: "stablehlo", the default, or "hlo".
+            debug_info: in StableHLO, say of each operation which line of the user's program it comes from.
+
+        Raises:
+            ValueError: there is no such dialect.
+        """
+        if dialect in (None, "stablehlo"):
+            return self._placed_text() if debug_info else self._module.text
+        if dialect == "hlo":
+            return xla.hlo_text(self._module.text)
+        raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
+
+    def _placed_text(self) -> str:
+        traced = self._traced
+        donated = tuple([i + len(traced.consts) for i in traced.donated])
+        return _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
+                              platform=self._platform, places=True).text
+
+    def compiler_ir(self, dialect: str | None = None):
+        """The program as an object of the compiler: an MLIR module, or of "hlo" an `XlaComputation`."""
+        if dialect in (None, "stablehlo"):
+            return xla.parse_module(self._module.text)
+        if dialect == "hlo":
+            return xla.hlo_computation(self._module.text)
+        raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates before optimisation: 'flops', 'bytes accessed', ..."""
+        return xla.cost_of(self._module.text)
+
+    def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> Compiled:
+        """Compile the program.
+
+        Args:
+            compiler_options: XLA debug options by name, beside those given to `jit`.
+            device_assignment: the one device to run on; only the first is supported.
+        """
+        if device_assignment is not None and tuple(device_assignment) != (xla.local_devices()[0],):
+            raise NotImplementedError(f"compile runs on {xla.local_devices()[0]}; got device_assignment="
+                                      f"{tuple(device_assignment)}.")
+        traced = self._traced
+        options = {**(traced.options or {}), **(compiler_options or {})} or None
+        donated = tuple([i + len(traced.consts) for i in traced.donated])
+        program = Program(traced.jaxpr, traced.name, donated=donated, compiler_options=options, lowered=self._module)
+        return Compiled(traced, self.in_tree, program)
+
+
+class Compiled(_Stage):
+    """A compiled program, called with arguments of the types it was made for.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> double = gradix.jit(lambda x: 2 * x).lower(jnp.ones(3)).compile()
+        >>> double(jnp.arange(3.0))
+        Array([0., 2., 4.], dtype=float32)
+    """
+
+    __slots__ = ("_program",)
+
+    def __init__(self, traced, in_tree, program: Program):
+        super().__init__(traced, in_tree)
+        self._program = program
+
+    def __call__(self, *args, **kwargs):
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TypeError(self._tree_mismatch(args, kwargs))
+        traced, avals = self._traced, self._traced.avals
+        for i, (x, aval) in enumerate(zip(leaves, avals)):
+            if type(x) is not ArrayImpl:
+                x = leaves[i] = self._concrete(x)
+            have = x.aval
+            if have is not aval and (have.shape != aval.shape or have.dtype != aval.dtype):
+                raise TypeError(self._type_mismatch(args, kwargs, leaves))
+        if traced.donated:
+            outs = traced.run_donating(self._program, leaves)
+        else:
+            outs = traced.run_as(self._program, leaves)
+        return traced.out_tree.unflatten(outs)
+
+    call = __call__
+
+    def _concrete(self, x) -> Array:
+        if isinstance(x, Tracer):
+            raise TypeError(f"Cannot apply transformations to a function compiled for a particular signature: "
+                            f"{self._traced.name} got an argument of type {type(x).__name__}. Transform first, compile "
+                            "after: jit(vmap(f)).lower(...).compile().")
+        return x if isinstance(x, Ref) else as_array(x)
+
+    def _tree_mismatch(self, args, kwargs) -> str:
+        seen = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+        differences = []
+        for what, was, now in (("args", seen[0], args), ("kwargs", seen[1], kwargs)):
+            differences += [f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {_PLURAL[why]} "
+                            f"differ{_key_difference(was, now, path) if why == 'keys' else ''}"
+                            for path, before, after, why in equality_errors(was, now)]
+        return (f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
+                f"called with. There are {len(differences)} mismatches:\n" + "\n".join(differences)
+                + "\nStatic arguments are part of the compiled program: leave them out of the call.")
+
+    def _type_mismatch(self, args, kwargs, leaves) -> str:
+        names = [keystr(p) for p, _ in tree_flatten_with_path((args, kwargs))[0]]
+        known = self._traced.debug.arg_names
+        rows = []
+        for i, (x, want) in enumerate(zip(leaves, self._traced.avals)):
+            have = x.aval if isinstance(x, Ref) else as_array(x).aval
+            if have.shape != want.shape or have.dtype != want.dtype:
+                name = known[i] if i < len(known) else names[i]
+                rows.append(f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}")
+        return (f"Argument types differ from the types for which the computation {self._traced.name} was compiled. "
+                "The mismatches are:\n" + "\n".join(rows) + "\nConvert the arguments, or compile for their types.")
+
+    def as_text(self) -> str:
+        """The program after XLA's optimisations."""
+        return self._program.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: 'flops', 'bytes accessed', ..."""
+        return self._program.executable.cost_analysis()
+
+    def memory_analysis(self):
+        """Bytes of arguments, results, temporaries and code, as attributes `..._size_in_bytes`."""
+        return self._program.executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """XLA's own object."""
+        return self._program.executable.loaded
+
+    @property
+    def input_shardings(self):
+        """Where the arguments are expected, as `(args, kwargs)`."""
+        return self.in_tree.unflatten([self._sharding()] * self.in_tree.num_leaves)
+
+    @property
+    def output_shardings(self):
+        """Where the results will be."""
+        return self.out_tree.unflatten([self._sharding()] * self.out_tree.num_leaves)
+
+    @property
+    def input_formats(self):
+        """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
+        return self.in_tree.unflatten([self._format(a) for a in self._traced.avals])
+
+    @property
+    def output_formats(self):
+        """How the results will lie in memory."""
+        return self.out_tree.unflatten([self._format(a) for a in self._traced.jaxpr.out_avals])
+
+    def _format(self, aval) -> Format:
+        return Format(row_major(aval.ndim), self._sharding())
+
+    def _sharding(self) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._program.executable.device)
+
+
+_PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}
+
+
+def _key_difference(was, now, path) -> str:
+    """The keys only one of two dicts has, at a place in two trees."""
+    for key in path:
+        name = key.key if hasattr(key, "key") else key.idx if hasattr(key, "idx") else key.name
+        step = getattr if hasattr(key, "name") else operator.getitem
+        was, now = step(was, name), step(now, name)
+    sides = (("missing", set(was) - set(now)), ("unexpected", set(now) - set(was)))
+    return ": " + ", ".join([f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys])
+
+
+CompilerOptions = dict[str, Any]

@@ -1,0 +1,157 @@
+"""What a jitted function was traced for, and why again: `f.stats()` and `max_traces`."""
+from __future__ import annotations
+
+import collections
+import dataclasses
+import reprlib
+import threading
+from typing import Any
+
+from gradix._api.jit import retraces
+from gradix._api.jit.specialize_paths import NO_PATHS, Paths
+from gradix._base import events
+from gradix._base.errors import RetraceError
+
+_REMEMBERED = 64                  # signatures a new one is compared with
+_REASONS = 1024                   # kept for each function; the oldest go first
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """What `f.stats()` returns.
+
+    Attributes:
+        traces: how often the Python function was run to trace it.
+        calls: how often the compiled function was called.
+        compiles: how many programs XLA compiled for it.
+        seconds: the time spent tracing, compiling and loading.
+        reasons: for each trace after the first, what differed from the most similar trace before.
+        loads: how many compiled programs came from the disk cache.
+        paths: the ways a function jitted with specialize=True has gone.
+    """
+
+    traces: int
+    calls: int
+    compiles: int
+    seconds: float
+    reasons: tuple[str, ...]
+    loads: int = 0
+    paths: Paths = NO_PATHS
+
+
+class Signature:
+    """What one trace was made for: each thing by name, as a key to compare by and a text to show."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, context, axes, tree, names, avals, statics):
+        parts: dict[tuple[str, str], tuple[Any, str]] = {}
+        for name, key, value in statics:
+            parts["static argument", name] = key, f"{_shown(value)} of type {type(value).__name__}"
+        for name, aval in zip(names, avals):
+            parts["argument", name] = aval, str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else "")
+        parts["the structure of", "the arguments"] = tree, str(tree)
+        parts["named", "axes"] = tuple(axes), str(tuple(axes))
+        parts["the", "configuration"] = context, "as set"
+        self.parts = parts
+
+
+class TraceLog:
+    """The traces of one jitted function: counted, timed, and each explained by the ones before."""
+
+    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own", "lock")
+
+    def __init__(self, is_own: bool = False):
+        self.traces = self.compiles = self.loads = 0
+        self.lock = threading.RLock()
+        self._is_own = is_own                  # of this package: its retraces are nobody's fault
+        self.seconds = 0.0
+        self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
+        self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
+
+    def add(self, signature: Signature, name: str, limit: int | None) -> str:
+        """Count a trace that is about to be made.
+
+        Returns:
+            What it is for.
+
+        Raises:
+            RetraceError: `limit` traces have been made; the message says what differs.
+        """
+        known = list(self._known)
+        reason = _difference(known, signature) if known else ""
+        if limit is not None and self.traces >= limit:
+            raise RetraceError(
+                f"{name} was jitted with max_traces={limit} and would be traced once more ({self.traces} so far): "
+                f"{reason or 'no trace is allowed'}. Call it with the shapes, dtypes and static values it was "
+                "traced for, or raise max_traces.")
+        self.traces += 1
+        if known:
+            self.reasons.append(reason)
+            if not self._is_own and retraces.is_due(len(self.reasons)):
+                retraces.warn(name, list(self.reasons))
+        self._known.append(signature)
+        reason = reason or "never traced before"
+        retraces.log_miss(name, reason)
+        return reason
+
+    def traced(self, name: str, seconds: float, reason: str) -> None:
+        """Add the time of a trace."""
+        self.seconds += seconds
+        events.tell("trace", name, seconds, reason)
+
+    def another_way(self, reason: str) -> None:
+        """Count a run of the Python function for a decision not met before."""
+        self.traces += 1
+        self.reasons.append(reason)
+
+    def compiled(self, seconds: float, is_loaded: bool = False) -> None:
+        """Count a program compiled by XLA, or loaded from disk."""
+        if is_loaded:
+            self.loads += 1
+        else:
+            self.compiles += 1
+        self.seconds += seconds
+
+    def stats(self, calls: int, paths: Paths = NO_PATHS) -> Stats:
+        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths)
+
+
+def _difference(known: list[Signature], new: Signature) -> str:
+    """What tells a signature from the known one that differs in the fewest places, the latest of several."""
+    ways = [(_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)]
+    changes, _ = min(ways, key=lambda way: (len(way[0]), way[1]))
+    return "; ".join(changes) or "traced before, but not kept"
+
+
+def _apart(old: dict, new: dict) -> int:
+    """How many of shapes and dtypes differ, in the arguments both signatures have."""
+    pairs = [(old[place][0], key) for place, (key, _) in new.items() if place in old and place[0] == "argument"]
+    return sum([(a.shape != b.shape) + (a.dtype != b.dtype) for a, b in pairs if a is not b])
+
+
+def _changes(old: dict, new: dict) -> list[str]:
+    out = []
+    for place, (key, text) in new.items():
+        kind, name = place
+        if place not in old:
+            out.append(f"{kind} {name} is new: {text}")
+        elif not _equal(old[place][0], key):
+            was = old[place][1]
+            out.append(f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed")
+    return out + [f"{kind} {name} is gone: {text}" for (kind, name), (_, text) in old.items()
+                  if (kind, name) not in new]
+
+
+def _equal(a, b) -> bool:
+    try:
+        return bool(a == b)
+    except Exception:                 # a static argument's own __eq__
+        return a is b
+
+
+def _shown(value) -> str:
+    try:
+        return reprlib.repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,134 @@
+"""One signature of a jitted function: traced, compiled when first called, and run."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.jit import donation
+from gradix._api.jit.tiers import first_calls_on_host, run_on_host
+from gradix._base import config as _config, source
+from gradix._core.array import ArrayImpl, is_shared
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.key_flow import call_checked, key_flow
+from gradix._runtime import dispatch, xla
+from gradix._runtime.program import Donation, Program, lower
+from gradix._transforms.cse import simplify
+from gradix._transforms.staging import eval_closed
+
+_options = _config.state
+
+
+class Traced:
+    """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
+
+    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
+                 "avals", "call", "log", "strict", "warm",
+                 "on_host")
+
+    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
+        self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
+        self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
+        self.program: Program | None = None
+        self.warm = 0                                           # calls, until there is code for them
+        self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
+        self.strict = False                                     # whether a donation that cannot be used is an error
+        self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
+
+    def compiled(self) -> Program:
+        with self.log.lock:                                     # threads that call at once compile once
+            if self.program is None:
+                self._compile()
+        assert self.program is not None
+        return self.program
+
+    def _compile(self) -> None:
+        start = time.perf_counter()
+        donated = tuple([i + len(self.consts) for i in self.donated])
+        module = lower(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused)
+        if donated:
+            donation.check(module, self)
+        self.program = Program(self.jaxpr, self.name, donated=donated, compiler_options=self.options, lowered=module)
+        self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
+        if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
+            self.call = _caller(self.program.call, self.out_tree)
+
+    def run_whole(self, leaves):
+        return self.out_tree.unflatten(self.run(leaves))
+
+    def run(self, leaves):
+        """Call the compiled program on concrete arrays."""
+        if self.donated:
+            return self.run_donating(self.program or self.compiled(), leaves)
+        args = self.consts + leaves if self.consts else leaves
+        if self.on_host and self.program is None:
+            self.on_host -= 1
+            return run_on_host(self.jaxpr, args)
+        return (self.program or self.compiled())(args)
+
+    def run_as(self, program: Program, leaves):
+        """Call another compilation of the program on concrete arrays."""
+        return program([*self.consts, *leaves])
+
+    def run_donating(self, program: Program, leaves):
+        """As `run`; the arguments whose memory a result took over have no value any more."""
+        donated = frozenset(self.donated)
+        given = [ArrayImpl(x.host, x.aval) if i in donated and is_shared(x) else x for i, x in enumerate(leaves)]
+        args = [*self.consts, *given]
+        outs = program(args)
+        taken, n = Donation(self.debug, self.name, source.current()), len(self.consts)
+        for i in program.donated:
+            xla.delete(args[i]._buffer)             # XLA copies, and keeps, memory it may not write to
+            args[i]._host = args[i]._buffer = None
+            args[i]._extra = taken, i - n
+        return outs
+
+
+class KeyCheckedTraced(Traced):
+    """Under the option jax_debug_key_reuse: a program that must not consume a random key twice."""
+
+    __slots__ = ("flow",)
+
+    def __init__(self, jaxpr: ClosedJaxpr, *rest):
+        super().__init__(jaxpr, *rest)
+        self.flow = key_flow(jaxpr)
+
+    def run(self, leaves):
+        return call_checked(self.flow, f"jit-compiled function {self.name}", self.consts + leaves,
+                            lambda: super(KeyCheckedTraced, self).run(leaves), len(self.consts))
+
+
+class FloatCheckedTraced(Traced):
+    """Under the options jax_debug_nans and jax_debug_infs: a program whose results must be free of them."""
+
+    __slots__ = ()
+
+    def run(self, leaves):
+        outs = super().run(leaves)
+        check_results(outs, self.name, self.jaxpr, self.consts + leaves)
+        return outs
+
+
+def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
+    unflatten = out_tree.unflatten
+
+    def call(leaves):
+        return unflatten(run(leaves))
+    return call
+
+
+def kind_of_traced() -> type[Traced]:
+    """The class that checks what the options ask for."""
+    if _options.jax_debug_key_reuse:
+        return KeyCheckedTraced
+    return FloatCheckedTraced if _options.jax_debug_nans or _options.jax_debug_infs else Traced
+
+
+def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
+    """Raise for a NaN or infinity in the results, naming the operation that made it where the arguments still are."""
+    try:
+        dispatch.check_floats(f"the jit-compiled function {name}", outs)
+    except FloatingPointError:
+        if not any(x.is_deleted() for x in args):
+            eval_closed(jaxpr, *args)
+        raise

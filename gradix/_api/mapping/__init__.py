@@ -1,0 +1,1 @@
+"""`vmap` and what maps use: chunks, rules of the user's own, collectives."""

@@ -1,0 +1,85 @@
+"""Mapping over an axis a few examples at a time, in the memory those take."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index as as_index
+
+from gradix._api.derivatives.checkpoint import checkpoint
+from gradix._control.scan import bind_scan
+from gradix._core.aval import make_aval
+from gradix._core.jaxpr import DebugInfo
+from gradix._ops.basis import move_axis
+from gradix._ops.indexing.slicing import index_in_dim, slice_in_dim
+from gradix._ops.joining import concatenate
+from gradix._ops.shape import reshape
+from gradix._transforms.batch import AxisData, batch
+from gradix._transforms.staging import stage_open
+
+
+def check_chunk_size(name: str, chunk_size) -> int | None:
+    """`chunk_size` as an int.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is not positive.
+    """
+    if chunk_size is None:
+        return None
+    try:
+        size = as_index(chunk_size)
+    except TypeError:
+        raise TypeError(f"{name} chunk_size must be a positive int or None, got {chunk_size!r}.") from None
+    if size < 1:
+        raise ValueError(f"{name} chunk_size must be positive, got {size}. Write None to map over all at once.")
+    return size
+
+
+def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
+    """How many examples to take outside of the loop, and how many at a time in it: at most `chunk`, at least 3/4 of it.
+
+    As few as possible outside, since XLA may run those beside the loop, or beside its only turn.
+    """
+    def outside(c):
+        return (size - 1) % c + 1 if peel else size % c
+    head, at_a_time = min([(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)])
+    return head, -at_a_time
+
+
+def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: int | None,
+                    peel: bool = False) -> tuple[list, list]:
+    """As `batch`, taking `chunk` examples at a time, or somewhat fewer; what does not fill a chunk goes first.
+
+    With `peel` the first chunk is mapped outside of the loop, so that a function that keeps values keeps usable ones.
+    Reverse mode computes each chunk again instead of keeping what all of them computed.
+    """
+    if chunk is None or chunk >= axis.size:
+        return batch(function, axis, args, in_axes)
+    places = [i for i, a in enumerate(in_axes) if a is not None]
+    rows = [move_axis(args[i], in_axes[i], 0) for i in places]
+    axes = [None if a is None else 0 for a in in_axes]
+    mapped: list[bool] = []
+
+    def one(*values):
+        given = list(args)
+        for i, v in zip(places, values):
+            given[i] = v
+        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes)
+        mapped[:] = [a is not None for a in got]
+        return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
+
+    head, chunk = _plan(axis.size, chunk, peel)
+    first = one(*[slice_in_dim(x, 0, head) for x in rows]) if head else None
+    turns = (axis.size - head) // chunk
+    if not turns:
+        return first or [], [0 if m else None for m in mapped]
+    xs = [reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:])) for x in rows]
+    avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
+    body, consts = stage_open(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
+    outs = []
+    for i, y in enumerate(bind_scan(body, consts, [], xs, turns, False, 1)):
+        if not mapped[i]:
+            outs.append(index_in_dim(y, 0, 0, keepdims=False))
+            continue
+        y = reshape(y, (turns * chunk, *y.aval.shape[2:]))
+        outs.append(y if first is None else concatenate([first[i], y], 0))
+    return outs, [0 if m else None for m in mapped]

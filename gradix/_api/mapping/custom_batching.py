@@ -1,0 +1,153 @@
+"""Functions with vmap rules of the user's own: custom_vmap and sequential_vmap."""
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.arguments import check_callable, debug_info, name_of, signature
+from gradix._api.derivatives.autodiff import arrays
+from gradix._api.loops import scan
+from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._control.custom_vmap import call_custom_vmap
+
+
+class custom_vmap:
+    """A function with its own rule for `vmap`; derivatives of it keep the rule.
+
+    Args:
+        fun: the function.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.custom_batching.custom_vmap
+        ... def dot(x, y):
+        ...     return x @ y
+        >>> @dot.def_vmap
+        ... def dot_rule(axis_size, in_batched, xs, y):
+        ...     assert in_batched == [True, False]      # one product instead of many
+        ...     return xs @ y, True
+        >>> gradix.vmap(dot, in_axes=(0, None))(jnp.eye(2), jnp.array([1.0, 2.0]))
+        Array([1., 2.], dtype=float32)
+    """
+
+    def __init__(self, fun: Callable):
+        check_callable("custom_vmap", fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable | None = None
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Set the rule, and return it.
+
+        Args:
+            vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`. `in_batched` is a list with, for
+                each argument, a tree of booleans that tell which leaves are mapped, along their first axis;
+                `out_batched` is such a tree of `outs`.
+        """
+        check_callable("def_vmap", vmap_rule)
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        name = name_of(self.fun)
+        if self.vmap_rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap. "
+                                 f"Decorate its rule with @{name}.def_vmap before calling it.")
+        args = self._resolve(args, kwargs)
+        leaves, tree = flatten(args)
+        leaves = arrays(name, leaves, tree, "argument")
+        out: dict = {}
+
+        def flat(*xs):
+            outs, out["tree"] = flatten(self.fun(*tree.unflatten(xs)))
+            return arrays(name, outs, out["tree"], "output")
+
+        outs = call_custom_vmap(flat, self._flat_rule(tree, out), leaves, name, debug_info(self.fun, args, {}))
+        return out["tree"].unflatten(outs)
+
+    def _resolve(self, args, kwargs) -> tuple:
+        """All arguments by position, defaults filled in."""
+        sig = signature(self.fun)
+        if sig is None:
+            return args
+        bound = sig.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments {sorted(bound.kwargs)}, "
+                            "which its rule cannot receive. Make them positional.")
+        return bound.args
+
+    def _flat_rule(self, tree, out: dict) -> Callable:
+        rule, name = self.vmap_rule, name_of(self.fun)
+        assert rule is not None
+
+        def flat(size: int, batched: list, leaves: list):
+            result = rule(size, list(tree.unflatten(batched)), *tree.unflatten(leaves))
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which of them "
+                                 f"are batched. It returned {_kind(result)}.")
+            outs, out_tree = flatten(result[0])
+            if out_tree != out["tree"]:
+                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return results in the structure {name} returns, "
+                                 f"{out['tree']}, but returned {out_tree}.")
+            mapped = _flags(result[1], out_tree, name_of(rule), name)
+            return arrays(f"the vmap rule of {name}", outs, out_tree, "output"), mapped
+
+        return flat
+
+
+def _kind(x: Any) -> str:
+    return f"a {type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"a {type(x).__name__}"
+
+
+def _flags(given, tree, rule: str, name: str) -> list[bool]:
+    """Which results a rule says are batched."""
+    flags, got = flatten(given)
+    if got != tree:
+        raise ValueError(f"structure of output value and output batching specification returned by custom vmap rule ({rule}) "
+                         f"of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
+                         "Return a boolean for each result.")
+    wrong = next((i for i, f in enumerate(flags) if not isinstance(f, bool)), None)
+    if wrong is not None:
+        path = keystr(tree_flatten_with_path(given)[0][wrong][0])
+        raise ValueError(f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or False; at "
+                         f"out_batched{path} it returned {flags[wrong]!r}.")
+    return flags
+
+
+def sequential_vmap(f: Callable) -> custom_vmap:
+    """`f`, which `vmap` calls for one example after the other, in a loop.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.custom_batching.sequential_vmap
+        ... def f(x):
+        ...     gradix.debug.print("{}", x)
+        ...     return x + 1
+        >>> gradix.vmap(f)(jnp.arange(3))
+        0
+        1
+        2
+        Array([1, 2, 3], dtype=int32)
+    """
+    wrapped = custom_vmap(f)
+
+    @wrapped.def_vmap
+    def rule(axis_size, in_batched, *args):
+        leaves, tree = flatten(args)
+        flags = flatten(in_batched)[0]
+
+        def step(_, rows):
+            given = iter(rows)
+            return None, wrapped(*tree.unflatten([next(given) if m else x for x, m in zip(leaves, flags)]))
+
+        outs = scan(step, None, [x for x, m in zip(leaves, flags) if m], length=axis_size)[1]
+        out_leaves, out_tree = flatten(outs)
+        return outs, out_tree.unflatten([True] * len(out_leaves))
+
+    return wrapped

@@ -1,0 +1,301 @@
+"""Convolution: conv_general_dilated with strides, dilations, feature and batch groups."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import add_any, move_axis, zeros
+from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
+from gradix._ops.conv.host import convolve
+from gradix._ops.convert import convert_element_type
+from gradix._ops.operands import as_operand
+from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
+from gradix._ops.precision import canonicalize_precision, precision_attributes
+
+_PARAMS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
+           "batch_group_count", "precision", "preferred_element_type")
+_WIDE = np.dtype("float32")
+
+
+class ConvGeneralDilated(Primitive):
+    """Slide a kernel over an input and contract features, as `conv_general_dilated` describes."""
+
+    def abstract(self, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+                 feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
+        _check(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        sizes = [lhs.shape[lhs_spec[0]] // batch_group_count, rhs.shape[rhs_spec[0]]]
+        for i, (low, high) in enumerate(padding):
+            n = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
+            window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
+            sizes.append(window_count(n, window, window_strides[i]))
+        shape = tuple([sizes[out_spec.index(i)] for i in range(len(out_spec))])
+        return make_aval(shape, _result_dtype(lhs.dtype, preferred_element_type), lhs.weak_type and rhs.weak_type)
+
+    def host(self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params):
+        out = lhs.dtype if preferred_element_type is None else preferred_element_type
+        work = _work_dtype(lhs.dtype, out)
+        y = convolve(lhs.astype(work, copy=False), rhs.astype(work, copy=False), **params)
+        return y if y.dtype == out else y.astype(out)
+
+    def jvp(self, primals, tangents, **params):
+        (x, w), (tx, tw) = primals, tangents
+        y = bind(self, primals, params)
+        if y.aval.dtype not in dtypes.INEXACT:
+            return y, None
+        t = None if tx is None else bind(self, (tx, w), params)
+        if tw is not None:
+            other = bind(self, (x, tw), params)
+            t = other if t is None else add_any(t, other)
+        return y, t
+
+    def transpose(self, ct, lhs, rhs, **params):
+        params.update(preferred_element_type=None)
+        if type(lhs) is Linear:
+            return [_lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params), None]
+        return [None, _rhs_cotangent(ct, convert_element_type(lhs, ct.aval.dtype), rhs, **params)]
+
+    def batch(self, size, args, axes, *, dimension_numbers, feature_group_count, batch_group_count, **params):
+        (x, w), (a, b) = args, axes
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        groups = feature_group_count * batch_group_count
+        out_axis, out_groups = out_spec[1], groups
+        if a is not None and b is not None:                  # the mapped axis is one more, outermost, group
+            into = lhs_spec[0] if batch_group_count > 1 else lhs_spec[1]
+            x, w, out_groups = _merged(x, a, into, 1), _merged(w, b, rhs_spec[0], 1), 1
+            if batch_group_count > 1:
+                batch_group_count *= size
+            else:
+                feature_group_count *= size
+        elif a is not None:
+            x, out_axis, out_groups = _merged(x, a, lhs_spec[0], batch_group_count), out_spec[0], 1
+        else:
+            w = _merged(w, b, rhs_spec[0], groups)
+        y = bind(self, (x, w), {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count,
+                                "batch_group_count": batch_group_count, **params})
+        return _unmerged(y, size, out_axis, out_groups)
+
+    def lower(self, em, out, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+              feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
+        aval = out
+        if em.platform == "cpu" and not lhs.aval.dtype == rhs.aval.dtype == out.dtype or out.dtype in dtypes.BOOL:
+            work = np.dtype("int32") if out.dtype in dtypes.BOOL else _work_dtype(lhs.aval.dtype, out.dtype)
+            aval, lhs, rhs = make_aval(out.shape, work), em.convert(lhs, work), em.convert(rhs, work)
+        n = len(window_strides)
+        y = em.op("convolution", aval, lhs, rhs, attrs=(
+            f"window_strides = {_array(window_strides)}, lhs_dilation = {_array(lhs_dilation)}, "
+            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{n}x2xi64>, "
+            f"rhs_dilation = {_array(rhs_dilation)}, "
+            f"dimension_numbers = #stablehlo.conv<{_layouts(dimension_numbers)}>, "
+            f"feature_group_count = {feature_group_count} : i64, batch_group_count = {batch_group_count} : i64"
+            + (precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else "")))
+        return em.convert(y, out.dtype)
+
+    def show(self, params):
+        return {**{name: params[name] for name in _PARAMS}, "out_sharding": None}
+
+
+conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")
+
+
+def _array(values) -> str:
+    return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+def _layouts(numbers) -> str:
+    """`[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`"""
+    texts = []
+    for spec, names in zip(numbers, ("bf", "oi", "bf")):
+        order = [*names, *map(str, range(len(spec) - 2))]
+        texts.append(f"[{', '.join([order[spec.index(i)] for i in range(len(spec))])}]")
+    return f"{texts[0]}x{texts[1]}->{texts[2]}"
+
+
+def _work_dtype(dtype, out):
+    """What operands are converted to where operand and result differ, or the host has no arithmetic."""
+    wide = out if dtype in dtypes.INTEGER | dtypes.BOOL or out in dtypes.COMPLEX or dtypes.itemsize_bits(
+        out) > dtypes.itemsize_bits(dtype) else dtype
+    if wide in dtypes.FLOAT and wide.itemsize < 4:
+        return _WIDE
+    return np.dtype("int32") if wide in dtypes.NARROW_INTEGER else wide
+
+
+def _result_dtype(dtype, preferred):
+    if preferred is None:
+        return dtype
+    if dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
+                        f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
+    return preferred
+
+
+def _check(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
+    name = "conv_general_dilated"
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {dtypes.dtype_name(lhs.dtype)}, "
+                        f"{dtypes.dtype_name(rhs.dtype)}. Convert one of them with .astype(...).")
+    for what, count in (("feature", feature_groups), ("batch", batch_groups)):
+        if count < 1:
+            raise ValueError(f"{name} {what}_group_count must be a positive integer, got {count}.")
+    if feature_groups > 1 and batch_groups > 1:
+        raise ValueError("At most one of batch_group_count and feature_group_count may be > 1, got "
+                         f"batch_group_count={batch_groups} and feature_group_count={feature_groups}.")
+    batch, features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
+    out_features, in_features = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
+    for what, count, side, of, n in (("feature", feature_groups, "lhs", "feature", features),
+                                     ("batch", batch_groups, "lhs", "batch", batch),
+                                     ("feature", feature_groups, "rhs", "output feature", out_features),
+                                     ("batch", batch_groups, "rhs", "output feature", out_features)):
+        if n % count:
+            raise ValueError(f"{name} {what}_group_count must divide {side} {of} dimension size, but {count} does not "
+                             f"divide {n}.")
+    if features // feature_groups != in_features:
+        raise ValueError(f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
+                         f"feature dimension size, but {features} // {feature_groups} != {in_features}. The shapes are "
+                         f"{lhs.shape} and {rhs.shape}, with {numbers}.")
+
+
+# -- adjoints -----------------------------------------------------------------------------------------------------
+
+def _sizes(lhs, rhs, out, numbers, lhs_dilation, rhs_dilation, strides):
+    """Dilated extents of input, kernel and result along each axis of space."""
+    return [[dilated(shape[i], d) for i, d in zip(spec[2:], dilation)]
+            for shape, spec, dilation in zip((lhs, rhs, out), numbers, (lhs_dilation, rhs_dilation, strides))]
+
+
+def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+                   feature_group_count=1, batch_group_count=1, **params):
+    """The result's cotangent convolved with the kernel turned round, its features exchanged within each group."""
+    if not ct.aval.size or not rhs.aval.size:
+        return zeros(lhs.aval)
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    groups = feature_group_count * batch_group_count
+    kernel = _exchanged(rev(rhs, rhs_spec[2:]), rhs_spec[0], rhs_spec[1], groups)
+    pads = []
+    for n, k, m, (low, _) in zip(*_sizes(lhs.shape, rhs.aval.shape, ct.aval.shape, dimension_numbers, lhs_dilation,
+                                         rhs_dilation, window_strides), padding):
+        pads.append((k - 1 - low, n + low - m))
+    numbers = ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec)
+    x = bind(conv_general_dilated_p, (ct, kernel), {
+        "window_strides": lhs_dilation, "padding": tuple(pads), "lhs_dilation": window_strides,
+        "rhs_dilation": rhs_dilation, "dimension_numbers": numbers, "feature_group_count": groups,
+        "batch_group_count": 1, **params})
+    if batch_group_count > 1:                       # groups came out among the features; they belong to the batch
+        x, axis = _unmerged(x, batch_group_count, lhs_spec[1], 1)
+        x = _merged(x, axis, lhs_spec[0], 1)
+    return convert_element_type(x, lhs.dtype)
+
+
+def _rhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+                   feature_group_count=1, batch_group_count=1, **params):
+    """The input convolved with the result's cotangent, batch and features exchanged."""
+    if not ct.aval.size or not lhs.aval.size:
+        return zeros(rhs.aval)
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    pads = []
+    for n, k, m, (low, _) in zip(*_sizes(lhs.aval.shape, rhs.shape, ct.aval.shape, dimension_numbers, lhs_dilation,
+                                         rhs_dilation, window_strides), padding):
+        pads.append((low, k - 1 + m - n - low))
+    numbers = ConvDimensionNumbers((lhs_spec[1], lhs_spec[0], *lhs_spec[2:]), (out_spec[1], out_spec[0], *out_spec[2:]),
+                                   (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]))
+    w = bind(conv_general_dilated_p, (lhs, ct), {
+        "window_strides": rhs_dilation, "padding": tuple(pads), "lhs_dilation": lhs_dilation,
+        "rhs_dilation": window_strides, "dimension_numbers": numbers, "feature_group_count": batch_group_count,
+        "batch_group_count": feature_group_count, **params})
+    return convert_element_type(w, rhs.dtype)
+
+
+def _exchanged(w, out: int, features: int, groups: int):
+    """The kernel with the groups taken from its output features to its input features."""
+    if groups == 1:
+        return w
+    w, axis = _unmerged(w, groups, out, 1)
+    return _merged(w, axis, features, 1)
+
+
+def _merged(x, axis: int, into: int, groups: int):
+    """`x` with `axis` merged into another (numbered without it), just inside that one's `groups`."""
+    x = move_axis(x, axis, 0)
+    size, *shape = x.aval.shape
+    if groups > 1:
+        x = reshape(x, (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1:]))
+    x = move_axis(x, 0, into + (groups > 1))
+    return reshape(x, (*shape[:into], size * shape[into], *shape[into + 1:]))
+
+
+def _unmerged(y, size: int, out_of: int, groups: int):
+    """The inverse of `_merged`: the result and the position of the axis taken out."""
+    shape = y.aval.shape
+    before, n, after = shape[:out_of], shape[out_of] // size, shape[out_of + 1:]
+    if groups == 1:
+        return reshape(y, (*before, size, n, *after)), out_of
+    y = move_axis(reshape(y, (*before, groups, size, n // groups, *after)), out_of + 1, out_of)
+    return reshape(y, (*before, size, n, *after)), out_of
+
+
+# -- face ---------------------------------------------------------------------------------------------------------
+
+def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
+                         dimension_numbers=None, feature_group_count: int = 1, batch_group_count: int = 1,
+                         precision=None, preferred_element_type=None, out_sharding=None):
+    """The n-dimensional convolution (correlation) of an input with a kernel.
+
+    Args:
+        lhs: the input, of rank n + 2.
+        rhs: the kernel, of rank n + 2.
+        window_strides: steps of the kernel, n integers.
+        padding: "SAME", "SAME_LOWER", "VALID", or n pairs (low, high); negative ones crop.
+        lhs_dilation: zeros inserted in the input plus one, for transposed convolution.
+        rhs_dilation: likewise in the kernel.
+        dimension_numbers: three layouts such as ("NHWC", "HWIO", "NHWC"); None is NC…, OI…, NC….
+        feature_group_count: input and output features go in so many separate groups.
+        batch_group_count: batch and output features go in so many separate groups.
+
+    Raises:
+        TypeError: ranks or dtypes differ, or a layout does not fit.
+        ValueError: sizes, groups or strides do not fit.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.conv_general_dilated(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "SAME")
+        Array([[[2., 3., 3., 3., 2.]]], dtype=float32)
+    """
+    lhs, rhs = as_operand("conv_general_dilated", lhs), as_operand("conv_general_dilated", rhs)
+    numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
+    n, name = len(numbers.lhs_spec) - 2, "conv_general_dilated"
+    strides = per_axis(name, "window_strides", window_strides, n)
+    lhs_dilation = per_axis(name, "lhs_dilation", lhs_dilation, n)
+    rhs_dilation = per_axis(name, "rhs_dilation", rhs_dilation, n)
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.requested_dtype(preferred_element_type, name)
+    return bind(conv_general_dilated_p, (lhs, rhs), {
+        "window_strides": strides, "padding": _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation),
+        "lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "dimension_numbers": numbers,
+        "feature_group_count": feature_group_count.__index__(), "batch_group_count": batch_group_count.__index__(),
+        "precision": canonicalize_precision(precision), "preferred_element_type": preferred_element_type})
+
+
+def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tuple:
+    if isinstance(padding, (str, PaddingType)):
+        if any(d != 1 for d in lhs_dilation):
+            raise ValueError("String padding is not implemented for transposed convolution using this op: got "
+                             f"padding={padding!r} with lhs_dilation={lhs_dilation}. Please either exactly specify "
+                             "the required padding or use conv_transpose.")
+        n = [lhs.aval.shape[i] for i in numbers.lhs_spec[2:]]
+        k = [dilated(rhs.aval.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
+        return tuple(padtype_to_pads(n, k, strides, padding))
+    try:
+        pads = tuple([(low.__index__(), high.__index__()) for low, high in padding])
+    except (TypeError, AttributeError, ValueError):
+        raise ValueError("padding argument to conv_general_dilated should be a string or a sequence of (low, high) "
+                         f"pairs, got {padding}") from None
+    if len(pads) != len(strides):
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}.")
+    return pads
+
+
+from gradix._ops.shape import reshape, rev  # noqa: E402

@@ -1,0 +1,179 @@
+"""Convolutions made of `conv_general_dilated`: conv, transposed, patches, unshared kernels; and their shapes."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix._ops.basis import inverse
+from gradix._ops.comparison import eq
+from gradix._ops.conv.conv import conv_general_dilated
+from gradix._ops.conv.dimension_numbers import conv_dimension_numbers, conv_general_permutations
+from gradix._ops.convert import convert_element_type
+from gradix._ops.dot import dot_general
+from gradix._ops.iota import broadcasted_iota
+from gradix._ops.operands import as_operand
+from gradix._ops.padding import dilated, padtype_to_pads, window_count
+from gradix._ops.shape import broadcast_in_dim, reshape, rev, transpose
+
+
+def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None):
+    """Convolution with batch and features first (NC…, OI…, NC…).
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "VALID")
+        Array([[[2., 2., 2.]]], dtype=float32)
+    """
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None,
+                              preferred_element_type=None):
+    """As `conv`, with explicit padding and dilations."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+_LAYOUTS = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"),
+            5: ("NHWDC", "HWDIO", "NHWDC")}
+
+
+def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None,
+                   transpose_kernel: bool = False, precision=None, preferred_element_type=None,
+                   use_consistent_padding: bool = False):
+    """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
+
+    Args:
+        strides: by what the input is spread.
+        padding: "SAME", "VALID" or (low, high) pairs.
+        dimension_numbers: layouts; None is channels last (NHWC, HWIO, NHWC).
+        transpose_kernel: turn the kernel round and exchange its features, so that this is exactly the adjoint.
+        use_consistent_padding: explicit pairs mean the padding of the convolution this is the adjoint of.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.conv_transpose(jnp.ones((1, 4, 3)), jnp.ones((3, 3, 2)), (2,), "SAME").shape
+        (1, 8, 2)
+    """
+    lhs, rhs = as_operand("conv_transpose", lhs), as_operand("conv_transpose", rhs)
+    ndim = lhs.aval.ndim
+    if dimension_numbers is None:
+        dimension_numbers = _LAYOUTS.get(ndim)
+        if dimension_numbers is None:
+            raise ValueError(f"conv_transpose has default dimension_numbers for up to 3 axes of space, got lhs of rank "
+                             f"{ndim}: give dimension_numbers.")
+    numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
+    kernel = [rhs.aval.shape[i] for i in numbers.rhs_spec[2:]]
+    rhs_dilation = (1,) * (ndim - 2) if rhs_dilation is None else tuple(rhs_dilation)
+    extents = [dilated(k, d) for k, d in zip(kernel, rhs_dilation)]
+    if isinstance(padding, str):
+        pads = [_transposed_padding(k, s, padding) for k, s in zip(extents, strides)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(extents, padding)]
+    else:
+        pads = padding
+    if transpose_kernel:
+        out, inner = numbers.rhs_spec[:2]
+        swapped = list(range(ndim))
+        swapped[out], swapped[inner] = inner, out
+        rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), swapped)
+    return conv_general_dilated(lhs, rhs, (1,) * (ndim - 2), pads, tuple(strides), rhs_dilation, numbers,
+                                precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _transposed_padding(extent, stride, padding: str):
+    """The padding that makes the result stride times the input (SAME), or that and the kernel's overhang (VALID)."""
+    if padding.upper() == "SAME":
+        total = extent + stride - 2
+        low = extent - 1 if stride > extent - 1 else -(-total // 2)
+    elif padding.upper() == "VALID":
+        total = extent + stride - 2 + max(extent - stride, 0)
+        low = extent - 1
+    else:
+        raise ValueError(f"conv_transpose padding must be 'SAME', 'VALID' or a sequence of pairs, got {padding!r}.")
+    return low, total - low
+
+
+def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
+                                 dimension_numbers=None, precision=None, preferred_element_type=None):
+    """The windows a convolution would see, laid out along the feature axis: feature first, then place in the window.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")
+        Array([[[0., 1., 2.],
+                [1., 2., 3.]]], dtype=float32)
+    """
+    lhs = as_operand("conv_general_dilated_patches", lhs)
+    filter_shape = tuple(filter_shape)
+    numbers = conv_dimension_numbers(lhs.aval.shape, (1, 1, *filter_shape), dimension_numbers)
+    features, size = lhs.aval.shape[numbers.lhs_spec[1]], prod(filter_shape)
+    row, column = [broadcasted_iota(np.dtype("int32"), (size, size), i) for i in (0, 1)]
+    one_hot = convert_element_type(eq(row, column), lhs.aval.dtype)
+    kernel = reshape(broadcast_in_dim(one_hot, (features, size, size), (1, 2)), (features * size, 1, *filter_shape))
+    kernel = transpose(kernel, inverse(numbers.rhs_spec))
+    return conv_general_dilated(lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers,
+                                feature_group_count=features, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None,
+                               dimension_numbers=None, precision=None):
+    """A convolution whose kernel differs from place to place.
+
+    Args:
+        rhs: of rank n + 2; its input feature axis has `features · prod(filter_shape)` elements, its axes of space
+            are those of the result.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.ones((1, 2, 2)), (1,), "VALID", (2,))
+        Array([[[2., 2.]]], dtype=float32)
+    """
+    lhs, rhs = as_operand("conv_general_dilated_local", lhs), as_operand("conv_general_dilated_local", rhs)
+    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
+                                           dimension_numbers, precision=None if pair[0] is None else (pair[0], pair[0]))
+    numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
+    out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
+    y = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision)
+    return transpose(y, inverse((*out_spec[2:], *out_spec[:2])))
+
+
+# -- shapes -------------------------------------------------------------------------------------------------------
+
+def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int = 1) -> tuple:
+    """The shape of a convolution with batch and features first."""
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, "
+                        f"got {len(pads)}.")
+    space = [window_count(n + low + high, k, s)
+             for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
+
+
+def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
+    """The shape of a convolution with these layouts."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    shape = conv_shape_tuple([lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding)
+    return tuple([shape[out.index(i)] for i in range(len(out))])
+
+
+def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
+    """The shape of a transposed convolution with these layouts."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    x, w = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
+    if isinstance(padding, str):
+        padding = [_transposed_padding(k, s, padding) for k, s in zip(w[2:], window_strides)]
+    spread = [dilated(n, s) for n, s in zip(x[2:], window_strides)]
+    shape = conv_shape_tuple([*x[:2], *spread], w, (1,) * len(spread), padding)
+    return tuple([shape[out.index(i)] for i in range(len(out))])
+

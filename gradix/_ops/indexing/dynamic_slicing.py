@@ -1,0 +1,349 @@
+"""dynamic_slice and dynamic_update_slice: a block of an array at a position known only when the program runs."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, scalar_array, wrap_host
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import INTEGER
+from gradix._core.operators import Array
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add
+from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
+from gradix._ops.comparison import lt
+from gradix._ops.convert import convert
+from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array, memoised
+from gradix._ops.indexing.gather import gather_p
+from gradix._ops.indexing.scatter import scatter_p
+from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._ops.joining import concatenate
+from gradix._ops.operands import arrays
+from gradix._ops.select import select_n
+from gradix._ops.shape import expand_dims, squeeze
+from gradix._ops.windows.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+
+
+def _check_starts(name, x, starts):
+    if len(starts) != x.ndim:
+        raise TypeError(f"{name} needs one start index per operand axis, got {len(starts)} for operand shape "
+                        f"{x.shape}.")
+    if any(i.shape for i in starts):
+        raise TypeError(f"start_indices arguments to {name} must be scalars, got indices "
+                        f"{', '.join([str(i) for i in starts])}")
+    if any(i.dtype not in INTEGER or i.dtype != starts[0].dtype for i in starts):
+        raise TypeError(f"index arguments to {name} must be integers of the same type, got: "
+                        f"{', '.join([dtypes.dtype_name(i.dtype) for i in starts])}")
+
+
+def _block(shape, starts, sizes):
+    """The slices of the block, moved inside the array."""
+    return tuple([slice(k, k + m) for n, i, m in zip(shape, starts, sizes)
+                  for k in (min(max(int(i), 0), n - m),)])
+
+
+def _along(i, axis, size):
+    """Start indices with one more axis at `axis`, whole in the block."""
+    zero = scalar_array(0, i[0].aval.dtype if i else np.dtype("int32"), False)
+    return (*i[:axis], zero, *i[axis:])
+
+
+def _index_vectors(size, starts, axes, moving):
+    """The start indices of the axes `moving`, mapped over `size` examples, as an array of index vectors."""
+    columns = []
+    for d in moving:
+        i, a = starts[d], axes[d]
+        columns.append(broadcast_in_dim(i, (size, 1), (0,) if a is not None else ()))
+    return concatenate(columns, 1)
+
+
+class DynamicSlice(Primitive):
+    """A block of `slice_sizes`; start indices that would reach outside are moved inside."""
+
+    live = "moves"
+
+    @memoised
+    def abstract(self, x, *starts, slice_sizes):
+        _check_starts("dynamic_slice", x, starts)
+        if len(slice_sizes) != x.ndim:
+            raise TypeError(f"dynamic_slice slice_sizes must have one size per operand axis, got {slice_sizes} for "
+                            f"operand shape {x.shape}.")
+        if any(type(m) is int and m < 0 for m in slice_sizes):
+            raise TypeError(f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of "
+                            f"{slice_sizes}.")
+        if any(type(n) is int and type(m) is int and m > n for n, m in zip(x.shape, slice_sizes)):
+            raise TypeError(f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
+                            f"{slice_sizes} for operand shape {x.shape}.")
+        return make_aval(slice_sizes, x.dtype, x.weak_type)
+
+    def host(self, x, *starts, slice_sizes):
+        return x[_block(x.shape, starts, slice_sizes)]
+
+    def jvp(self, primals, tangents, **params):
+        out = bind(self, primals, params)
+        return out, None if tangents[0] is None else bind(self, (tangents[0], *primals[1:]), params)
+
+    def transpose(self, ct, x, *starts, slice_sizes):
+        rest = [None] * len(starts)
+        return [bind(dynamic_update_slice_p, (zeros(make_aval(x.aval.shape, ct.aval.dtype)), ct, *starts), {}), *rest]
+
+    def batch(self, size, args, axes, *, slice_sizes):
+        (x, *starts), (a, *at) = args, axes
+        if all(i is None for i in at):
+            sizes = (*slice_sizes[:a], size, *slice_sizes[a:])
+            return bind(self, (x, *_along(starts, a, size)), {"slice_sizes": sizes}), a
+        mapped = int(a is not None)
+        x = x if a is None else to_front(size, x, a)
+        shape = x.aval.shape[mapped:]
+        moving = [d for d in range(len(shape)) if slice_sizes[d] != shape[d]]
+        if not moving:
+            return x, 0 if mapped else None
+        dnums = GatherDimensionNumbers(tuple(range(1, 1 + len(shape))), (), tuple([d + mapped for d in moving]),
+                                       (0,) * mapped, (0,) * mapped)
+        return bind(gather_p, (x, _index_vectors(size, starts, at, moving)), {
+            "dimension_numbers": dnums, "slice_sizes": (*(1,) * mapped, *slice_sizes), "mode": GatherScatterMode.CLIP,
+            "fill_value": None, "indices_are_sorted": bool(mapped), "unique_indices": bool(mapped)}), 0
+
+    def lower(self, em, out, x, *starts, slice_sizes):
+        return em.op("dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(slice_sizes)}")
+
+
+class DynamicUpdateSlice(Primitive):
+    """An array with a block replaced; start indices that would reach outside are moved inside."""
+
+    @memoised
+    def abstract(self, x, update, *starts):
+        if x.ndim != update.ndim:
+            raise TypeError(f"dynamic_update_slice update must have the same rank as operand, got update shape "
+                            f"{update.shape} for operand shape {x.shape}.")
+        if x.dtype != update.dtype:
+            raise TypeError("lax.dynamic_update_slice requires arguments to have the same dtypes, got "
+                            f"{dtypes.dtype_name(x.dtype)}, {dtypes.dtype_name(update.dtype)}. Convert the update with "
+                            ".astype(operand.dtype).")
+        if any(type(n) is int and type(m) is int and m > n for n, m in zip(x.shape, update.shape)):
+            raise TypeError(f"dynamic_update_slice update shape must be smaller than operand shape, got update shape "
+                            f"{update.shape} for operand shape {x.shape}.")
+        _check_starts("dynamic_update_slice", x, starts)
+        return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+    def host(self, x, update, *starts):
+        out = x.copy()
+        out[_block(x.shape, starts, update.shape)] = update
+        return out
+
+    def jvp(self, primals, tangents):
+        x, update, *starts = primals
+        out = bind(self, primals, {})
+        t, tu = tangents[:2]
+        if t is None and tu is None:
+            return out, None
+        return out, bind(self, (instantiate(t, x.aval), instantiate(tu, update.aval), *starts), {})
+
+    def transpose(self, ct, x, update, *starts):
+        back_x = back = None
+        if type(x) is Linear:
+            hole = zeros(make_aval(update.aval.shape, ct.aval.dtype))
+            back_x = bind(self, (ct, hole, *starts), {})
+        if type(update) is Linear:
+            back = bind(dynamic_slice_p, (ct, *starts), {"slice_sizes": update.aval.shape})
+        return [back_x, back, *[None] * len(starts)]
+
+    def batch(self, size, args, axes):
+        (x, update, *starts), (a, u, *at) = args, axes
+        if all(i is None for i in at):
+            axis = a if a is not None else u
+            x, update = to_axis(size, x, a, axis), to_axis(size, update, u, axis)
+            return bind(self, (x, update, *_along(starts, axis, size)), {}), axis
+        x, update = to_front(size, x, a), to_front(size, update, u)
+        shape, block = x.aval.shape[1:], update.aval.shape[1:]
+        moving = [d for d in range(len(shape)) if block[d] != shape[d]]
+        if not moving:
+            return update, 0
+        dnums = ScatterDimensionNumbers(tuple(range(1, 1 + len(shape))), (), tuple([d + 1 for d in moving]), (0,), (0,))
+        return bind(scatter_p, (x, _index_vectors(size, starts, at, moving), update), {
+            "dimension_numbers": dnums, "indices_are_sorted": True, "unique_indices": True,
+            "mode": GatherScatterMode.CLIP, "update_jaxpr": None, "update_consts": ()}), 0
+
+    def lower(self, em, out, x, update, *starts):
+        return em.op("dynamic_update_slice", out, x, update, *starts)
+
+
+dynamic_slice_p = DynamicSlice("dynamic_slice")
+dynamic_update_slice_p = DynamicUpdateSlice("dynamic_update_slice")
+
+
+# -- start indices -------------------------------------------------------------------------------------------------
+
+def _starts(name, shape, start_indices, allow_negative):
+    """Start indices as scalar arrays of one dtype, counted from the front."""
+    if isinstance(start_indices, (Array, np.ndarray)):
+        start_indices = _entries(name, start_indices)
+    if len(start_indices) != len(shape):
+        raise ValueError(f"Length of slice indices must match number of operand dimensions "
+                         f"({len(start_indices)} vs {shape})")
+    if type(allow_negative) is bool:
+        allow_negative = (allow_negative,) * len(shape)
+    dtype, starts = None, []
+    for i, n, negative in zip(start_indices, shape, allow_negative):
+        if type(i) is int:
+            if i < 0 and not negative:
+                raise ValueError(f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False")
+        elif not isinstance(i, Array):
+            i, = arrays(name, i)
+        if type(i) is ArrayImpl:
+            dtype, i = _known(i, dtype)
+        elif type(i) is not int:
+            dtype = dtype or i.aval.dtype
+            i = _from_end(i, n) if negative else i
+        if type(i) is int and i < 0 and negative:
+            i = i + n
+        starts.append(i)
+    if dtype is None or dtype not in INTEGER:
+        dtype = dtypes.python_scalar_dtype(int)
+    return [_scalar(i, dtype) if type(i) is int else i for i in starts]
+
+
+def _entries(name, vector):
+    """The elements of a vector of start indices."""
+    vector, = arrays(name, vector)
+    if vector.aval.ndim != 1:
+        raise ValueError(f"Slice indices must be a 1D sequence, got {vector.aval.shape}")
+    if type(vector) is ArrayImpl:
+        host = vector.host
+        return [wrap_host(np.asarray(host[k])) for k in range(host.size)]
+    return [squeeze(slice_in_dim(vector, k, k + 1), (0,)) for k in range(vector.aval.shape[0])]
+
+
+def _known(i, dtype):
+    """The common dtype so far, and a concrete index as an int when its value is at hand and its type agrees."""
+    aval, h = i.aval, i._host
+    dtype = dtype or aval.dtype
+    if h is None or aval.shape or aval.dtype != dtype or h.dtype.kind not in "iu":
+        return dtype, i
+    return dtype, h.item()
+
+
+_scalars: dict[tuple, ArrayImpl] = {}
+
+
+def _scalar(i: int, dtype) -> ArrayImpl:
+    """A start index as an array; the nearest that the dtype holds, since blocks are moved inside."""
+    found = _scalars.get((i, dtype))
+    if found is None:
+        info = dtypes.iinfo(dtype)
+        found = scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
+        if len(_scalars) < 4096:
+            _scalars[i, dtype] = found
+    return found
+
+
+def _from_end(i, n):
+    """A traced index, negative ones counted from the end of an axis of size `n`."""
+    dtype = i.aval.dtype
+    if dtype not in dtypes.SIGNED or i.aval.shape or type(n) is not int:
+        return i
+    return select_n(lt(i, _scalar(0, dtype)), i, add(convert(i, dtype), _scalar(n, dtype)))
+
+
+# -- functions -----------------------------------------------------------------------------------------------------
+
+def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+    """The block of `operand` of `slice_sizes` that starts at `start_indices`.
+
+    Args:
+        operand: an array.
+        start_indices: one scalar per axis, or a vector; a block that would reach outside is moved inside.
+        slice_sizes: the block's shape.
+        allow_negative_indices: whether negative indices count from the end; one bool, or one per axis.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_slice(lax.iota("int32", 5), (3,), (2,))
+        Array([3, 4], dtype=int32)
+    """
+    operand, = arrays("dynamic_slice", operand)
+    starts = _starts("dynamic_slice", operand.aval.shape, start_indices, allow_negative_indices)
+    return bind(dynamic_slice_p, (operand, *starts), {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")})
+
+
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+    """`operand` with the block that starts at `start_indices` replaced by `update`.
+
+    Args:
+        operand: an array.
+        update: an array of its dtype and rank, nowhere longer.
+        start_indices: as those of `dynamic_slice`.
+        allow_negative_indices: whether negative indices count from the end; one bool, or one per axis.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_update_slice(lax.iota("int32", 3), lax.full((2,), 9, "int32"), (1,))
+        Array([0, 9, 9], dtype=int32)
+    """
+    operand, update = arrays("dynamic_update_slice", operand, update)
+    starts = _starts("dynamic_update_slice", operand.aval.shape, start_indices, allow_negative_indices)
+    return bind(dynamic_update_slice_p, (operand, update, *starts), {})
+
+
+def _one_axis(shape, index, axis, negative):
+    """Start indices that are `index` at `axis` and 0 elsewhere, and which may be negative."""
+    return ([index if d == axis else 0 for d in range(len(shape))],
+            [negative if d == axis else True for d in range(len(shape))])
+
+
+def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True):
+    """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_slice_in_dim(lax.iota("int32", 5), 1, 2)
+        Array([1, 2], dtype=int32)
+    """
+    operand, = arrays("dynamic_slice_in_dim", operand)
+    shape = operand.aval.shape
+    axis = canonical_axis(axis, len(shape))
+    starts, negative = _one_axis(shape, start_index, axis, allow_negative_indices)
+    sizes = [slice_size if d == axis else n for d, n in enumerate(shape)]
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=negative)
+
+
+def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True):
+    """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_index_in_dim(lax.iota("int32", 5), 3, keepdims=False)
+        Array(3, dtype=int32)
+    """
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True):
+    """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_update_slice_in_dim(lax.iota("int32", 3), lax.full((1,), 9, "int32"), 1, 0)
+        Array([0, 9, 2], dtype=int32)
+    """
+    operand, = arrays("dynamic_update_slice_in_dim", operand)
+    shape = operand.aval.shape
+    starts, negative = _one_axis(shape, start_index, canonical_axis(axis, len(shape)), allow_negative_indices)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=negative)
+
+
+def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True):
+    """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dynamic_update_index_in_dim(lax.iota("int32", 3), lax.full((), 9, "int32"), 1, 0)
+        Array([0, 9, 2], dtype=int32)
+    """
+    operand, update = arrays("dynamic_update_index_in_dim", operand, update)
+    axis = canonical_axis(axis, operand.aval.ndim)
+    if update.aval.ndim != operand.aval.ndim:
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

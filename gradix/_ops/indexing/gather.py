@@ -1,0 +1,228 @@
+"""gather: windows of an array at positions given by index vectors."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import BOOL, INEXACT, SIGNED
+from gradix._core.operators import Array
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, rem
+from gradix._ops.basis import to_front
+from gradix._ops.comparison import lt
+from gradix._ops.dimensions import canonical_shape, i64_array, memoised
+from gradix._ops.joining import concatenate
+from gradix._ops.operands import arrays
+from gradix._ops.select import select_n
+from gradix._ops.shape import expand_dims
+from gradix._ops.windows.checks import check_gather
+from gradix._ops.windows.windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    canonical_numbers,
+    shifted,
+    windows,
+    windows_shape,
+    with_batching_axis,
+    with_window_axis,
+)
+
+_FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT})
+
+
+class Gather(Primitive):
+    """Windows of `slice_sizes` of an operand, linear in it.
+
+    `adjoint(ct, operand_aval, indices, params)` is set by the module of scatter, which needs this one.
+    """
+
+    live = "moves"
+    adjoint: Callable
+
+    @memoised
+    def _result(self, x, indices, dnums, slice_sizes):
+        check_gather(x.shape, indices, dnums, slice_sizes)
+        return make_aval(windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type)
+
+    def abstract(self, x, indices, *, dimension_numbers, slice_sizes, **_):
+        return self._result(x, indices, dimension_numbers, slice_sizes)
+
+    def host(self, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
+        plan = windows(x.shape, indices.shape, dimension_numbers, slice_sizes)
+        if indices.dtype.kind not in "iu":
+            indices = indices.astype(np.intp)
+        ok = plan.valid(indices) if mode in _FILLING else None
+        if plan.single:
+            out = x[plan.corner(x.shape, indices, dimension_numbers, slice_sizes)].reshape(plan.shape)
+        elif plan.direct:
+            rows = x if plan.inner == 1 and x.ndim == 1 else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
+            at = indices[..., 0]
+            at = at if at.dtype.kind == "i" else np.minimum(at, plan.limits[0])
+            out = rows.take(at.reshape(-1), 0, mode="clip").reshape(plan.shape)
+        else:
+            rows = np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
+            out = rows.take(plan.positions(indices).reshape(-1), 0).reshape(plan.shape)
+        if ok is None:
+            return out
+        fill = np.asarray(_fill_for(x.dtype, fill_value, mode)).astype(x.dtype)
+        return np.where(ok.reshape(_beside_windows(ok.shape, dimension_numbers.offset_dims, out.ndim)), out, fill)
+
+    def jvp(self, primals, tangents, **params):
+        (x, indices), (t, _) = primals, tangents
+        y = bind(self, (x, indices), params)
+        if t is None:
+            return y, None
+        filled = params["mode"] is GatherScatterMode.FILL_OR_DROP
+        return y, bind(self, (t, indices), {**params, "fill_value": 0} if filled else params)
+
+    def transpose(self, ct, x, indices, **params):
+        return [self.adjoint(ct, x.aval, indices, params), None]
+
+    def batch(self, size, args, axes, *, dimension_numbers, slice_sizes, **params):
+        (x, indices), (a, i) = args, axes
+        if i is None:
+            x = to_front(size, x, a)
+            dnums, slice_sizes = with_window_axis(dimension_numbers), (size, *slice_sizes)
+        elif a is None:
+            indices, dnums = to_front(size, indices, i), shifted(dimension_numbers, 1, 0, 1)
+            params = {**params, "unique_indices": False, "indices_are_sorted": False}
+        else:
+            x, indices = to_front(size, x, a), to_front(size, indices, i)
+            dnums, slice_sizes = with_batching_axis(dimension_numbers), (1, *slice_sizes)
+            params = {**params, "indices_are_sorted": False}
+        return bind(self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}), 0
+
+    def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
+        y = em.op("gather", out, x, indices,
+                  attrs=f"dimension_numbers = {_numbers(dimension_numbers, indices.aval.ndim - 1)}, slice_sizes = "
+                        f"{i64_array(slice_sizes)}, indices_are_sorted = {str(indices_are_sorted).lower()}")
+        if mode not in _FILLING or not dimension_numbers.start_index_map:
+            return y
+        limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
+        ok = lower_valid(em, indices, limits)
+        batch = [i for i in range(len(out.shape)) if i not in dimension_numbers.offset_dims]
+        ok = em.broadcast_in_dim(ok, make_aval(out.shape, ok.aval.dtype), batch)
+        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(dtypes.physical_dtype(out.dtype))
+        return em.select(ok, y, em.splat(fill, out))
+
+
+def lower_valid(em, indices, limits):
+    """Which index vectors are within [0, limits], a boolean for each."""
+    aval = indices.aval
+    low, high = em.splat(0, aval), lower_limits(em, aval, limits)
+    inside = em.op("and", make_aval(aval.shape, np.dtype(bool)), em.compare(indices, low, "GE"),
+                   em.compare(indices, high, "LE"))
+    out = make_aval(aval.shape[:-1], np.dtype(bool))
+    true = em.constant(True, make_aval((), np.dtype(bool)))
+    return em.reduce([inside], [true], (aval.ndim - 1,), [out], "and")[0]
+
+
+def lower_limits(em, aval, limits):
+    """The greatest valid index vector, for every one; what the index dtype cannot hold is no limit."""
+    top = int(dtypes.iinfo(aval.dtype).max)
+    vector = np.array([min(n, top) for n in limits], aval.dtype)
+    return em.broadcast_in_dim(em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,))
+
+
+def _numbers(dnums, index_axis) -> str:
+    names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
+             "start_indices_batching_dims")
+    fields = [f"{n} = [{', '.join(map(str, d))}]" for n, d in zip(names, dnums) if d]
+    order = {n: k for k, n in enumerate(("offset_dims", "collapsed_slice_dims", "operand_batching_dims",
+                                         "start_indices_batching_dims", "start_index_map"))}
+    fields.sort(key=lambda f: order[f.split(" =")[0]])
+    return f"#stablehlo.gather<{', '.join([*fields, f'index_vector_dim = {index_axis}'])}>"
+
+
+def _beside_windows(shape, offset_dims, ndim):
+    """A shape of index vectors, with axes of size 1 where the windows have theirs."""
+    sizes = iter(shape)
+    return [1 if i in offset_dims else next(sizes) for i in range(ndim)]
+
+
+def _fill_for(dtype, fill_value, mode):
+    """What an element outside the operand reads as."""
+    if mode is GatherScatterMode.ONE_HOT:
+        return 0
+    if fill_value is not None:
+        return fill_value
+    return default_fill(dtype)
+
+
+def default_fill(dtype):
+    """NaN, the least signed or the greatest unsigned integer, True; for keys, all bits set."""
+    if dtype in INEXACT:
+        return np.nan
+    if dtype in BOOL:
+        return True
+    info = dtypes.iinfo(dtypes.physical_dtype(dtype))
+    return int(info.min) if dtype in SIGNED else int(info.max)
+
+
+gather_p = Gather("gather")
+
+
+def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices: bool = False,
+           indices_are_sorted: bool = False, mode=None, fill_value=None):
+    """Windows of `operand`, of `slice_sizes`, that start at the index vectors along the last axis of `start_indices`.
+
+    Args:
+        operand: an array.
+        start_indices: integers.
+        dimension_numbers: which axes belong together.
+        slice_sizes: the window's size along each axis of the operand.
+        unique_indices: a promise that no window is asked for twice.
+        indices_are_sorted: a promise that the index vectors are sorted.
+        mode: a `GatherScatterMode` or its name; None promises indices in bounds.
+        fill_value: what mode "fill" reads outside the operand; by default NaN, the least signed and the greatest
+            unsigned integer, or True.
+
+    Example:
+        >>> from gradix import lax
+        >>> rows = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+        >>> lax.gather(lax.iota("int32", 5), lax.full((2, 1), 3), rows, (1,))
+        Array([3, 3], dtype=int32)
+    """
+    operand, start_indices = arrays("gather", operand, start_indices)
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill(operand.aval.dtype)
+    elif isinstance(fill_value, (Array, np.ndarray)):
+        fill_value = fill_value.host.item() if isinstance(fill_value, ArrayImpl) else np.asarray(fill_value).item()
+    dnums = canonical_numbers(dimension_numbers, GatherDimensionNumbers)
+    return bind(gather_p, (operand, start_indices), {
+        "dimension_numbers": dnums, "slice_sizes": canonical_shape(slice_sizes, "slice_sizes"), "mode": mode,
+        "fill_value": fill_value, "indices_are_sorted": bool(indices_are_sorted),
+        "unique_indices": bool(unique_indices)})
+
+
+def index_take(src, idxs, axes):
+    """The elements, or slices, of `src` at positions `idxs` along `axes`; indices wrap around.
+
+    Args:
+        src: an array.
+        idxs: integer arrays of one length, one per axis.
+        axes: the axes they index.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.index_take(lax.iota("int32", 5), (lax.full((2,), -1),), (0,))
+        Array([4, 4], dtype=int32)
+    """
+    src, *idxs = arrays("index_take", src, *idxs)
+    axes = tuple(axes)
+    indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
+    sizes, = arrays("index_take", np.array([[src.aval.shape[a] for a in axes]], indices.aval.dtype))
+    left = rem(indices, sizes)
+    indices = select_n(lt(left, np.zeros((), indices.aval.dtype)), left, add(left, sizes))
+    ndim = src.aval.ndim
+    dnums = GatherDimensionNumbers(tuple(range(1, ndim - len(axes) + 1)), axes, axes)
+    slice_sizes = [1 if d in axes else n for d, n in enumerate(src.aval.shape)]
+    return gather(src, indices, dnums, slice_sizes)

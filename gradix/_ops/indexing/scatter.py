@@ -1,0 +1,450 @@
+"""scatter and its kin: an array with windows at positions given by index vectors replaced or combined with updates."""
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from gradix._core.array import scalar_array, wrap_host
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import BOOL, NUMERIC
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
+from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, to_front, zeros
+from gradix._ops.comparison import eq
+from gradix._ops.convert import convert
+from gradix._ops.dimensions import memoised
+from gradix._ops.indexing.gather import gather_p, lower_limits
+from gradix._ops.iota import iota_p
+from gradix._ops.linear import neg
+from gradix._ops.operands import arrays, scalar_like
+from gradix._ops.select import choose
+from gradix._ops.shape import reshape
+from gradix._ops.windows.checks import check_scatter
+from gradix._ops.windows.windows import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    canonical_numbers,
+    gather_numbers,
+    window_sizes,
+    windows,
+    with_batching_axis,
+    with_window_axis,
+)
+
+_INT32 = np.dtype("int32")
+
+
+class Scatter(Primitive):
+    """Windows of an operand combined with updates, one after the other.
+
+    `combine` is the primitive that joins the old element and the update; None puts the update in its place, or what
+    `update_jaxpr` makes of both.
+    """
+
+    def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
+        super().__init__(name)
+        self.combine, self.accepted = combine, accepted
+
+    @memoised
+    def _result(self, x, indices, updates, dnums):
+        check_scatter(self, x, indices, updates, dnums)
+        return make_aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
+
+    def abstract(self, x, indices, updates, *, dimension_numbers, **_):
+        return self._result(x, indices, updates, dimension_numbers)
+
+    # -- on the host -----------------------------------------------------------------------------------------------
+
+    def host(self, x, indices, updates, *, dimension_numbers, mode, unique_indices, update_jaxpr, update_consts, **_):
+        sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
+        plan = windows(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
+        if indices.dtype.kind not in "iu":
+            indices = indices.astype(np.intp)
+        ok = None if mode is GatherScatterMode.CLIP else plan.valid(indices)
+        out = np.array(x, order="C")
+        if not updates.size or not out.size:
+            return out
+        order = _in_sequence(updates.ndim, plan.lead, dimension_numbers.update_window_dims)
+        rows, new = plan.positions(indices), updates
+        if order is not None:
+            rows = rows.transpose([i for i in order if i < plan.lead])
+            new = new.transpose(order)
+        rows, new = rows.reshape(-1), new.reshape(-1, plan.inner)
+        if ok is not None:
+            keep = np.repeat(ok.reshape(-1), rows.size // ok.size)
+            rows, new = rows[keep], new[keep]
+        target = out.reshape(plan.rows, plan.inner)
+        apart = unique_indices or rows.size <= 1
+        if update_jaxpr is not None and self.combine is None:
+            _apply(target, rows, new, _evaluator(*_opened(update_jaxpr, update_consts)), apart)
+        else:
+            self._combine(target, rows, new, apart)
+        return out
+
+    def _combine(self, target, rows, new, apart):
+        if self.combine is None:
+            target[rows] = new                           # NumPy assigns in order: of equal rows the last stays
+        elif apart:
+            target[rows] = self.combine.host(target[rows], new)
+        else:
+            ufunc = self.combine.host                    # one flat index per element takes NumPy's quick path
+            inner = target.shape[1]
+            flat = rows if inner == 1 else (rows[:, None] * inner + np.arange(inner)).reshape(-1)
+            ufunc.at(target.reshape(-1), flat, new.reshape(-1))
+
+    # -- differentiation and mapping -------------------------------------------------------------------------------
+
+    def batch(self, size, args, axes, *, dimension_numbers, **params):
+        x, indices, updates = [to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)]
+        ax, ai, au = axes
+        x = x if ax is not None else to_front(size, x, None)
+        updates = updates if au is not None else to_front(size, updates, None)
+        if ai is None:
+            dnums = with_window_axis(dimension_numbers)
+        else:
+            dnums = with_batching_axis(dimension_numbers)
+            params = {**params, "indices_are_sorted": False}
+        return bind(self, (x, indices, updates), {"dimension_numbers": dnums, **params}), 0
+
+    def lower(self, em, out, x, indices, updates, *, dimension_numbers, mode, indices_are_sorted, unique_indices,
+              update_jaxpr, update_consts):
+        dnums = dimension_numbers
+        if mode is GatherScatterMode.CLIP and dnums.scatter_dims_to_operand_dims:
+            sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
+            limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
+            low = em.splat(0, make_aval((), indices.aval.dtype))
+            aval = indices.aval
+            indices = em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices,
+                            lower_limits(em, aval, limits))
+        scalar = make_aval((), out.dtype)
+
+        def body(old, new):
+            if self.combine is not None:
+                return self.combine.lower(em, scalar, old, new)
+            if update_jaxpr is None:
+                return new
+            return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
+
+        attrs = (f"scatter_dimension_numbers = {_numbers(dnums, indices.aval.ndim - 1)}, indices_are_sorted = "
+                 f"{str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}")
+        return em.op("scatter", out, x, indices, updates, attrs=attrs, regions=(em.region([scalar, scalar], body),))
+
+
+def _numbers(dnums, index_axis) -> str:
+    names = ("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims",
+             "scatter_dims_to_operand_dims")
+    window, inserted, to_operand, batching, batching_at = dnums
+    fields = [f"{n} = [{', '.join(map(str, d))}]"
+              for n, d in zip(names, (window, inserted, batching, batching_at, to_operand)) if d]
+    return f"#stablehlo.scatter<{', '.join([*fields, f'index_vector_dim = {index_axis}'])}>"
+
+
+@memoised
+def _in_sequence(ndim, lead, window_dims):
+    """The order of the updates' axes with index vectors first, or None when they are: updates come one by one."""
+    order = [i for i in range(lead) if i not in window_dims] + [i for i in range(lead) if i in window_dims]
+    return None if order == list(range(lead)) else (*order, *range(lead, ndim))
+
+
+def _apply(target, rows, new, function, apart):
+    """Replace rows by `function(old, new)`; of equal rows, each sees what the one before it left."""
+    while rows.size:
+        if apart:
+            target[rows] = function(target[rows], new)
+            return
+        now, first = np.unique(rows, return_index=True)
+        target[now] = function(target[now], new[first])
+        rest = np.ones(rows.size, bool)
+        rest[first] = False
+        rows, new = rows[rest], new[rest]
+
+
+def _opened(program, consts):
+    """A combiner's jaxpr and its constants; a closed one carries them."""
+    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
+
+
+def _evaluator(jaxpr, consts):
+    """A function of NumPy arrays that runs a scalar program on each of their elements."""
+    def run(old, new):
+        env = dict(zip(jaxpr.constvars, consts))
+        env.update(zip(jaxpr.invars, (wrap_host(np.ascontiguousarray(old)), wrap_host(np.ascontiguousarray(new)))))
+        for eqn in jaxpr.eqns:
+            outs = bind(eqn.primitive, [v.val if hasattr(v, "val") else env[v] for v in eqn.invars], eqn.params)
+            env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
+        out = jaxpr.outvars[0]
+        return (out.val if hasattr(out, "val") else env[out]).host
+    return run
+
+
+# -- derivatives, by kind ------------------------------------------------------------------------------------------
+
+def read_windows(x, indices, updates_shape, params):
+    """What a scatter with these parameters writes to, read from `x`; zero outside."""
+    dnums, mode = params["dimension_numbers"], params["mode"]
+    filled = mode is GatherScatterMode.FILL_OR_DROP
+    return bind(gather_p, (x, indices), {
+        "dimension_numbers": gather_numbers(dnums), "slice_sizes": window_sizes(x.aval.shape, updates_shape, dnums),
+        "mode": mode, "fill_value": 0 if filled else None, "indices_are_sorted": params["indices_are_sorted"],
+        "unique_indices": params["unique_indices"]})
+
+
+def _tangents(tangents, x, updates):
+    t, _, tu = tangents
+    return instantiate(t, x.aval), instantiate(tu, updates.aval)
+
+
+class ScatterAdd(Scatter):
+    """Linear in operand and updates, which it adds or subtracts."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        out = bind(self, primals, params)
+        if tangents[0] is None and tangents[2] is None:
+            return out, None
+        t, tu = _tangents(tangents, x, updates)
+        return out, bind(self, (t, indices, tu), params)
+
+    def transpose(self, ct, x, indices, updates, **params):
+        back = None
+        if type(updates) is Linear:
+            back = read_windows(ct, indices, updates.aval.shape, params)
+            back = neg(back) if self.combine is sub_p else back
+        return [ct if type(x) is Linear else None, None, back]
+
+
+class ScatterSet(Scatter):
+    """Of several updates for one element the last stays; only it has a derivative."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        out = bind(self, primals, params)
+        t, _, tu = tangents
+        if t is None and tu is None:
+            return out, None
+        if params["update_jaxpr"] is not None:
+            raise self.missing("jvp", "differentiation of scatter_apply", "apply the function to x[indices] and write "
+                               "the result with x.at[indices].set(...)")
+        if tu is None or params["unique_indices"]:
+            t, tu = _tangents(tangents, x, updates)
+            return out, bind(self, (t, indices, tu), params)
+        # Several updates may meet: cut the tangents that lose, then adding is setting.
+        stays, wins = _winners(x, indices, updates, params)
+        t, tu = _tangents(tangents, x, updates)
+        t, tu = choose(stays, scalar_like(t, 0), t), choose(wins, scalar_like(tu, 0), tu)
+        return out, bind(scatter_add_p, (t, indices, tu), _add_params(params, t.aval.dtype))
+
+    def transpose(self, ct, x, indices, updates, **params):
+        back_x = back = None
+        if type(x) is Linear:
+            back_x = bind(self, (ct, indices, zeros(make_aval(updates.aval.shape, ct.aval.dtype))), params)
+        if type(updates) is Linear:
+            back = read_windows(ct, indices, updates.aval.shape, params)
+            if not params["unique_indices"]:
+                wins = _winners(x, indices, updates, params)[1]
+                back = choose(wins, scalar_like(back, 0), back)
+        return [back_x, None, back]
+
+
+def _winners(x, indices, updates, params):
+    """Which elements of the operand no update reaches, and which elements of the updates stay."""
+    shape, window = updates.aval.shape, params["dimension_numbers"].update_window_dims
+    outer = tuple([i for i in range(len(shape)) if i not in window])
+    count = tuple([shape[i] for i in outer])
+    numbers = bind(iota_p, (), {"dtype": _INT32, "shape": (prod(count),), "dimension": 0})
+    ids = broadcast_in_dim(reshape(numbers, count), shape, outer)
+    nobody = scalar_array(-1, _INT32, False)
+    marks = bind(scatter_p, (broadcast_in_dim(nobody, x.aval.shape, ()), indices, ids), params)
+    return eq(marks, nobody), eq(read_windows(marks, indices, shape, params), ids)
+
+
+class ScatterMul(Scatter):
+    """Linear in the operand; in the updates where no two meet."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        out = bind(self, primals, params)
+        t, _, tu = tangents
+        total = None if t is None else bind(self, (t, indices, updates), params)
+        if tu is not None:
+            _need_unique(params)
+            factor = bind(scatter_add_p, (zeros(x.aval), indices, tu), _add_params(params, x.aval.dtype))
+            part = mul(x, factor)
+            total = part if total is None else add_any(total, part)
+        return out, total
+
+    def transpose(self, ct, x, indices, updates, **params):
+        if type(x) is Linear:
+            return [bind(self, (ct, indices, updates), params), None, None]
+        _need_unique(params)
+        return [None, None, read_windows(mul(ct, x), indices, updates.aval.shape, params)]
+
+
+def _need_unique(params):
+    if not params["unique_indices"]:
+        raise NotImplementedError(
+            "scatter_mul gradients are only implemented if `unique_indices=True`: several updates of one element "
+            "multiply each other. Pass unique_indices=True when the indices are distinct, or add logarithms.")
+
+
+class ScatterExtremum(Scatter):
+    """The derivative is shared evenly by the operand and the updates that equal the result."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        out = bind(self, primals, params)
+        if tangents[0] is None and tangents[2] is None:
+            return out, None
+        t, tu = _tangents(tangents, x, updates)
+        dtype, added = out.aval.dtype, _add_params(params, out.aval.dtype)
+        is_x, is_u = eq(out, x), eq(read_windows(out, indices, updates.aval.shape, params), updates)
+        count = bind(scatter_add_p, (convert(is_x, dtype), indices, convert(is_u, dtype)), added)
+        total = bind(scatter_add_p, (choose(is_x, scalar_like(t, 0), t), indices,
+                                     choose(is_u, scalar_like(tu, 0), tu)), added)
+        return out, div(total, count)
+
+
+# -- the family ----------------------------------------------------------------------------------------------------
+
+scatter_p = ScatterSet("scatter")
+scatter_add_p = ScatterAdd("scatter-add", add_p, NUMERIC)
+scatter_sub_p = ScatterAdd("scatter-sub", sub_p, NUMERIC)
+scatter_mul_p = ScatterMul("scatter-mul", mul_p, NUMERIC)
+scatter_min_p = ScatterExtremum("scatter-min", min_p)
+scatter_max_p = ScatterExtremum("scatter-max", max_p)
+
+
+@lru_cache(256)
+def combiner(prim, dtype) -> Jaxpr:
+    """The program of two scalars that a member of the family combines elements by, as its parameters hold it."""
+    scalar = make_aval((), dtype)
+    old, new, out = Var(scalar), Var(scalar), Var(scalar)
+    return Jaxpr([], [old, new], [out], [JaxprEqn(prim, [old, new], [out], {})])
+
+
+def _add_params(params, dtype):
+    return {**params, "update_jaxpr": combiner(add_p, dtype), "update_consts": ()}
+
+
+def _gather_adjoint(ct, aval, indices, params):
+    dnums = ScatterDimensionNumbers(*params["dimension_numbers"])
+    mode = params["mode"]
+    mode = GatherScatterMode.FILL_OR_DROP if mode is GatherScatterMode.ONE_HOT else mode
+    return bind(scatter_add_p, (zeros(make_aval(aval.shape, ct.aval.dtype)), indices, ct), {
+        "dimension_numbers": dnums, "mode": mode, "indices_are_sorted": params["indices_are_sorted"],
+        "unique_indices": params["unique_indices"], "update_jaxpr": combiner(add_p, ct.aval.dtype),
+        "update_consts": ()})
+
+
+gather_p.adjoint = _gather_adjoint
+
+
+def _scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode):
+    operand, indices, updates = arrays(prim.name, operand, indices, updates)
+    jaxpr = None if prim.combine is None else combiner(prim.combine, operand.aval.dtype)
+    return bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, ())
+
+
+def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, consts):
+    """Apply a member of the family with the parameters in canonical form."""
+    return bind(prim, (operand, indices, updates), {
+        "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
+        "indices_are_sorted": bool(sorted_), "unique_indices": bool(unique), "mode": GatherScatterMode.from_any(mode),
+        "update_jaxpr": jaxpr, "update_consts": consts})
+
+
+def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+            unique_indices: bool = False, mode=None):
+    """`operand` with windows replaced by `updates`; they start at the index vectors of `scatter_indices`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers, index vectors along the last axis.
+        updates: an array of the operand's dtype; where two meet, which one stays is the later on CPU.
+        dimension_numbers: a `ScatterDimensionNumbers`: which axes belong together.
+        indices_are_sorted: a promise that the index vectors are sorted.
+        unique_indices: a promise that no element is updated twice.
+        mode: a `GatherScatterMode` or its name: "clip" moves windows inside, "drop" (the default) skips those outside.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([0, 1, 9], dtype=int32)
+    """
+    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)
+
+
+def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode=None):
+    """`operand` with `updates` added to windows; arguments as those of `scatter`.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_add(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([ 0,  1, 11], dtype=int32)
+    """
+    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)
+
+
+def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode=None):
+    """`operand` with `updates` subtracted from windows; arguments as those of `scatter`.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_sub(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([ 0,  1, -7], dtype=int32)
+    """
+    return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)
+
+
+def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode=None):
+    """`operand` with `updates` multiplied into windows; arguments as those of `scatter`.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_mul(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([ 0,  1, 18], dtype=int32)
+    """
+    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)
+
+
+def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode=None):
+    """`operand` with `updates` lowering windows to their minimum; arguments as those of `scatter`.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_min(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([0, 1, 2], dtype=int32)
+    """
+    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)
+
+
+def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode=None):
+    """`operand` with `updates` raising windows to their maximum; arguments as those of `scatter`.
+
+    Example:
+        >>> from gradix import lax
+        >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_max(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
+        Array([0, 1, 9], dtype=int32)
+    """
+    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
+                    unique_indices, mode)

@@ -1,0 +1,1 @@
+"""Factorizations and solutions of linear systems, by LAPACK."""

@@ -1,0 +1,170 @@
+"""Eigenvalues and eigenvectors of any square matrices, and the Schur form."""
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+from gradix._base.lazy import lazy_module
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import mul, reciprocal, sub
+from gradix._ops.convert import convert_element_type
+from gradix._ops.linalg.base import (
+    Factorization,
+    adjoint,
+    along_columns,
+    along_rows,
+    check_matrices,
+    diagonal,
+    each,
+    identity,
+    info_aval,
+    lapack,
+    letter,
+    nan_unless,
+    product,
+    routine,
+)
+from gradix._ops.linalg.solve import solve_matrices
+from gradix._ops.operands import as_operand
+
+_lapack = lazy_module("scipy.linalg.lapack")
+
+
+class EigImplementation(enum.Enum):
+    """Ways to compute `eig` on accelerators; on CPUs LAPACK is used whichever is asked for."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class Eig(Factorization):
+    """Eigenvalues, and as asked for the left and right eigenvectors, in columns; always complex."""
+
+    multiple_results = True
+
+    def abstract(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
+                 implementation):
+        shape = check_matrices(self.name, x, square=True)
+        dtype = dtypes.to_complex_dtype(x.dtype)
+        vectors = compute_left_eigenvectors + compute_right_eigenvectors
+        return [make_aval(shape[:-1], dtype, x.weak_type), *[make_aval(shape, dtype, x.weak_type)] * vectors]
+
+    def host(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation):
+        left, right = compute_left_eigenvectors, compute_right_eigenvectors
+        shape, dtype = x.shape, dtypes.to_complex_dtype(x.dtype)
+        outs = [(shape[-1:], dtype), *[(shape[-2:], dtype)] * (left + right)]
+        if not x.size:
+            return [np.zeros((*shape[:-2], *s), d) for s, d in outs]
+        solve, is_complex = getattr(_lapack, routine(x.dtype, "geev")), x.dtype.kind == "c"
+
+        def one(a):
+            if not np.isfinite(a).all():
+                return [complex(np.nan, np.nan)] * len(outs)
+            *w, vl, vr, info = solve(a, compute_vl=int(left), compute_vr=int(right))
+            if info != 0:
+                return [complex(np.nan, np.nan)] * len(outs)
+            values = w[0] if is_complex else w[0] + 1j * w[1]
+            vectors = [v for v, asked in ((vl, left), (vr, right)) if asked]
+            return [values, *[v if is_complex else _unpacked(w[1], v) for v in vectors]]
+        return each(one, shape[:-2], outs, x)
+
+    def jvp(self, primals, tangents, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
+            implementation):
+        (x,), (t,) = primals, tangents
+        params = {"compute_left_eigenvectors": compute_left_eigenvectors,
+                  "compute_right_eigenvectors": compute_right_eigenvectors,
+                  "enable_eigvec_derivs": enable_eigvec_derivs, "implementation": implementation}
+        out = bind(self, (x,), params)
+        if t is None or not x.aval.size:
+            return out, [None] * len(out)
+        if compute_left_eigenvectors or (compute_right_eigenvectors and not enable_eigvec_derivs):
+            raise NotImplementedError(
+                "Derivatives of non-symmetric eigenvectors are only valid for one choice of their length and phase, "
+                "and where eigenvalues differ. Pass enable_eigvec_derivs=True to lax.linalg.eig, with "
+                "compute_left_eigenvectors=False, for those of right eigenvectors of length 1; or use the "
+                "eigenvalues alone, or eigh for Hermitian matrices.")
+        # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section 3.1.
+        w, v = out if compute_right_eigenvectors else bind(self, (x,), {
+            **params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True})
+        inner = solve_matrices(v, product(convert_element_type(t, v.aval.dtype), v))
+        dw = diagonal(inner)
+        return out, [dw, _vector_tangent(w, v, inner)] if compute_right_eigenvectors else [dw]
+
+    def lower(self, em, outs, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
+              implementation):
+        if not x.aval.size:
+            return [em.constant(0, o) for o in outs]
+        shape, lead = x.shape, x.shape[:-2]
+        values, matrix = outs[0], make_aval(shape, outs[0].dtype)
+        is_complex = x.dtype in dtypes.COMPLEX
+        part = values if is_complex else make_aval(shape[:-1], x.dtype)
+        config = {"compute_left": letter("V" if compute_left_eigenvectors else "N"),
+                  "compute_right": letter("V" if compute_right_eigenvectors else "N")}
+        if is_complex:
+            w, vl, vr, info = lapack(em, routine(x.dtype, "geev"), [x], [
+                part, matrix, matrix, info_aval(lead)], (True, False, True, True, False), config)
+        else:
+            wr, wi, vl, vr, info = lapack(em, routine(x.dtype, "geev"), [x], [
+                part, part, matrix, matrix, info_aval(lead)], (True, False, False, True, True, False), config)
+            w = em.op("complex", values, wr, wi)
+        vectors = [v for v, asked in ((vl, compute_left_eigenvectors), (vr, compute_right_eigenvectors)) if asked]
+        return nan_unless(em, info, [w, *vectors])
+
+    def show(self, params):
+        return dict(sorted(params.items()))
+
+
+def _unpacked(imaginary, packed):
+    """LAPACK keeps a pair of conjugate eigenvectors as two real columns, the real and the imaginary part."""
+    out = packed.astype(np.result_type(packed.dtype, np.complex64))
+    first = np.flatnonzero(imaginary > 0)
+    out[:, first] = packed[:, first] + 1j * packed[:, first + 1]
+    out[:, first + 1] = out[:, first].conj()
+    return out
+
+
+def _vector_tangent(w, v, inner):
+    """How eigenvectors turn, kept at length 1 with no phase of their own."""
+    shape = v.aval.shape
+    eye = identity(v, shape[-1])
+    weights = sub(reciprocal(sub(along_rows(w, shape), along_columns(w, shape)) + eye), eye)
+    moved = product(v, mul(weights, inner))
+    along = diagonal(product(adjoint(v), moved))
+    return sub(moved, mul(v, along_rows(along, shape)))
+
+
+eig_p = Eig("eig")
+
+
+def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+        enable_eigvec_derivs: bool = False, implementation=None, use_magma: bool | None = None):
+    """Eigenvalues and eigenvectors of square matrices.
+
+    Args:
+        x: matrices, in the last two axes; float32, float64, complex64 or complex128.
+        compute_left_eigenvectors: give u with `uᴴ x = w uᴴ`, in columns.
+        compute_right_eigenvectors: give v with `x v = w v`, in columns.
+        enable_eigvec_derivs: allow derivatives of the right eigenvectors, for functions that do not depend on their
+            phase.
+        implementation: an `EigImplementation`; on CPUs all are LAPACK's.
+        use_magma: for another program's GPUs; has no effect.
+
+    Returns:
+        A list: the eigenvalues in no particular order, then the eigenvectors asked for, all complex; NaN where LAPACK
+        finds none.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    return bind(eig_p, (as_operand("eig", x),), {
+        "compute_left_eigenvectors": bool(compute_left_eigenvectors),
+        "compute_right_eigenvectors": bool(compute_right_eigenvectors),
+        "enable_eigvec_derivs": bool(enable_eigvec_derivs),
+        "implementation": None if implementation is None else EigImplementation(implementation)})

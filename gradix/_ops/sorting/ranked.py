@@ -1,0 +1,83 @@
+"""The elements that sorting would put in given places, found without sorting where that is quicker."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import to_axis
+from gradix._ops.shape import reshape
+from gradix._ops.sorting.kernels import Work, selection_pays
+from gradix._ops.sorting.lowering import emit_sort, fetch, from_bits, unsigned_bits
+from gradix._ops.sorting.rank_kernel import find_ranks
+from gradix._ops.sorting.sort import sort_p, take_rows_along
+
+_INT = np.dtype("int32")
+
+
+class Ranked(Primitive):
+    """`sort(x, 0)[ranks[i, j], j]` for matrices of equally many columns; ranks from 0 to the number of rows - 1."""
+
+    def abstract(self, x, ranks):
+        if x.ndim != 2 or ranks.ndim != 2 or x.shape[1] != ranks.shape[1]:
+            raise TypeError(f"{self.name} takes two matrices with equally many columns, got {x} and {ranks}.")
+        if x.dtype in dtypes.COMPLEX or ranks.dtype != _INT:
+            raise TypeError(f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}.")
+        return make_aval(ranks.shape, x.dtype, x.weak_type)
+
+    def host(self, x, ranks):
+        return np.take_along_axis(np.sort(x, 0, kind="stable"), ranks, 0)
+
+    def jvp(self, primals, tangents):
+        x, ranks = primals
+        y, t = bind(self, primals, {}), tangents[0]
+        if t is None:
+            return y, None
+        rows = broadcasted_iota(_INT, x.aval.shape, 0)
+        _, order = bind(sort_p, (x, rows), {"dimension": 0, "is_stable": True, "num_keys": 1})
+        return y, take_rows_along(t, take_rows_along(order, ranks))
+
+    def batch(self, size, args, axes):
+        x, ranks = [to_axis(size, v, a, 2) for v, a in zip(args, axes)]
+        flat = [reshape(v, (v.aval.shape[0], v.aval.shape[1] * size)) for v in (x, ranks)]
+        return reshape(bind(self, flat, {}), ranks.aval.shape), 2
+
+    def lower(self, em, out, x, ranks):
+        m = ranks.aval.shape[0]
+        if not out.size:
+            return em.constant(0, out)
+        if _is_selected(em, x.aval, m):
+            rows = em.transpose(unsigned_bits(em, x, merge_zeros=False), (1, 0))
+            found = find_ranks(em, rows, em.transpose(ranks, (1, 0)))
+            return from_bits(em, em.transpose(found, (1, 0)), out)
+        ordered, = emit_sort(em, [x], 0, True, 1)
+        return fetch(em, ordered, ranks, 0)
+
+
+def _is_selected(em, aval, m: int) -> bool:
+    sized = all(type(n) is int for n in aval.shape)
+    if em.platform != "cpu" or not sized or aval.dtype in dtypes.NARROW_INTEGER | dtypes.NARROW_FLOAT:
+        return False
+    n, columns = aval.shape
+    return n < 1 << 31 and selection_pays(Work(columns, n, 8 * aval.dtype.itemsize), m)
+
+
+ranked_p = Ranked("ranked")
+
+
+def ranked(x, ranks):
+    """`sort(x, 0)[ranks[i, j], j]` of a matrix; its derivative is that of the elements found.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.lax.order import ranked
+        >>> ranked(np.array([[3.0], [1.0], [2.0]], "float32"), np.array([[1]], "int32"))
+        Array([[2.]], dtype=float32)
+    """
+    return bind(ranked_p, (as_operand("ranked", x), as_operand("ranked", ranks)), {})
+
+
+from gradix._ops.iota import broadcasted_iota  # noqa: E402
+from gradix._ops.operands import as_operand  # noqa: E402

@@ -1,0 +1,203 @@
+"""Sorting: sort of several arrays by leading keys, sort_key_val, top_k."""
+from __future__ import annotations
+
+from operator import index
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import expand_axis, to_axis
+from gradix._ops.comparison import total_order_key
+from gradix._ops.operands import as_operand
+from gradix._ops.sorting.lowering import emit_sort, emit_top_k
+
+_INDEX = np.dtype("int32")
+
+
+class Sort(Primitive):
+    """Sort arrays together along an axis by the first `num_keys`; NaN comes last, and the two zeros are equal."""
+
+    multiple_results = True
+
+    def abstract(self, *xs, dimension, is_stable, num_keys):
+        shapes = [x.shape for x in xs]
+        if any(s != shapes[0] for s in shapes):
+            raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
+        return list(xs)
+
+    def host(self, *xs, dimension, is_stable, num_keys):
+        first = xs[0]
+        if len(xs) == 1 and first.dtype.kind in "biu":
+            return [np.sort(first, axis=dimension)]
+        keys = [k for x in xs[:num_keys] for k in _host_keys(x)]
+        if len(xs) == 1 and first.dtype.kind == "f":
+            return [np.sort(first, axis=dimension, kind="stable")]
+        if len(keys) == 1:
+            order = np.argsort(keys[0], axis=dimension, kind="stable")
+        else:
+            order = np.lexsort(keys[::-1], axis=dimension)
+        return [np.take_along_axis(x, order, dimension) for x in xs]
+
+    def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
+        params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+        if all(t is None for t in tangents):
+            return bind(self, primals, params), [None] * len(primals)
+        places = broadcasted_iota(_INDEX, primals[0].aval.shape, dimension)
+        *out, order = bind(self, (*primals, places), params)
+        return out, [None if t is None else take_along(t, order, dimension) for t in tangents]
+
+    def batch(self, size, args, axes, *, dimension, is_stable, num_keys):
+        axis = next(a for a in axes if a is not None)
+        args = [to_axis(size, x, a, axis) for x, a in zip(args, axes)]
+        params = {"dimension": dimension + (dimension >= axis), "is_stable": is_stable, "num_keys": num_keys}
+        return bind(self, args, params), [axis] * len(args)
+
+    def lower(self, em, outs, *xs, dimension, is_stable, num_keys):
+        return emit_sort(em, xs, dimension, is_stable, num_keys)
+
+
+class TopK(Primitive):
+    """The k largest elements along an axis and their places, largest first; NaN counts as largest."""
+
+    multiple_results = True
+
+    def abstract(self, x, *, k, axis):
+        if x.dtype in dtypes.COMPLEX:
+            raise ValueError("top_k is not compatible with complex inputs. Give it their absolute values.")
+        if k < 0:
+            raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+        if k > x.shape[axis]:
+            raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with "
+                             f"shape={[*x.shape]} and axis={axis}")
+        shape = tuple([k if i == axis else n for i, n in enumerate(x.shape)])
+        return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, _INDEX, x.weak_type)]
+
+    def host(self, x, *, k, axis):
+        key = x.astype(np.int8) if x.dtype in dtypes.NARROW_INTEGER else total_order_key(x)
+        order = np.argsort(~key, axis=axis, kind="stable")      # ~ turns the order round and cannot overflow
+        order = order[(slice(None),) * axis + (slice(k),)]
+        return [np.take_along_axis(x, order, axis), order.astype(_INDEX)]
+
+    def jvp(self, primals, tangents, *, k, axis):
+        t, = tangents
+        out, order = bind(self, primals, {"k": k, "axis": axis})
+        return [out, order], [None if t is None else take_along(t, order, axis), None]
+
+    def batch(self, size, args, axes, *, k, axis):
+        a, = axes
+        return bind(self, args, {"k": k, "axis": axis + (axis >= a)}), [a, a]
+
+    def lower(self, em, outs, x, *, k, axis):
+        return emit_top_k(em, outs, x, k, axis)
+
+
+sort_p = Sort("sort")
+top_k_p = TopK("top_k")
+
+
+def _host_keys(x) -> list:
+    """NumPy arrays that NumPy sorts as `x` should be."""
+    if x.dtype.kind == "c":
+        return [x.real, x.imag]
+    if x.dtype.kind in "biuf":
+        return [x]
+    return [x.astype(np.float32 if x.dtype in dtypes.FLOAT else np.int32)]
+
+
+def take_along(x, places, axis: int):
+    """`x` at `places` along `axis`, all other axes running together; each place is taken at most once."""
+    if not x.aval.size:
+        return x
+    others = tuple([i for i in range(x.aval.ndim) if i != axis])
+    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
+                                     operand_batching_dims=others, start_indices_batching_dims=others)
+    return gather(x, expand_axis(places, x.aval.ndim), numbers, (1,) * x.aval.ndim, unique_indices=True,
+                  mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def take_rows_along(x, places):
+    """`x[places[i, j], j]` of a matrix."""
+    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,),
+                                     operand_batching_dims=(1,), start_indices_batching_dims=(1,))
+    return gather(x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def _axis(name: str, axis, ndim: int) -> int:
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise ValueError(f"axis {a} is out of bounds for array of dimension {ndim} in {name}")
+    return a % ndim
+
+
+def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
+    """Sort one array, or several by the first `num_keys`, along an axis; NaN comes last.
+
+    Args:
+        operand: an array, or a sequence of arrays of one shape.
+        is_stable: equal keys keep their order.
+
+    Returns:
+        The sorted array, or a tuple of them.
+
+    Raises:
+        TypeError: shapes differ, or no array is given.
+        ValueError: `num_keys` or `dimension` is out of range.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.sort(jnp.array([3.0, 1.0, 2.0]))
+        Array([1., 2., 3.], dtype=float32)
+    """
+    if not isinstance(operand, (tuple, list)):
+        x = as_operand("sort", operand)
+        return bind(sort_p, (x,), {"dimension": _axis("sort", dimension, x.aval.ndim), "is_stable": is_stable,
+                                   "num_keys": 1})[0]
+    if not operand:
+        raise TypeError("Sort requires at least one operand, got an empty sequence.")
+    if not 1 <= num_keys <= len(operand):
+        raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}")
+    xs = tuple([as_operand("sort", x) for x in operand])
+    return tuple(bind(sort_p, xs, {"dimension": _axis("sort", dimension, xs[0].aval.ndim), "is_stable": is_stable,
+                                   "num_keys": num_keys}))
+
+
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
+    """Sort `keys` and bring `values` into the same order.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.sort_key_val(jnp.array([3, 1]), jnp.array([30, 10]))
+        (Array([1, 3], dtype=int32), Array([10, 30], dtype=int32))
+    """
+    k, v = sort((keys, values), dimension, is_stable, 1)
+    return k, v
+
+
+def top_k(operand, k: int, *, axis: int = -1):
+    """The `k` largest elements along an axis and their indices, largest first; equal ones in order of place.
+
+    Raises:
+        ValueError: `k` is negative or exceeds the axis, or the dtype is complex.
+
+    Example:
+        >>> from gradix import lax
+        >>> import gradix.numpy as jnp
+        >>> lax.top_k(jnp.array([1.0, 3.0, 2.0]), 2)
+        [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
+    """
+    x = as_operand("top_k", operand)
+    k = index(k)
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    return list(bind(top_k_p, (x,), {"k": k, "axis": _axis("top_k", axis, x.aval.ndim)}))
+
+
+from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather  # noqa: E402
+from gradix._ops.iota import broadcasted_iota  # noqa: E402

@@ -1,0 +1,1 @@
+"""Error, gamma, beta, Bessel and zeta functions."""
