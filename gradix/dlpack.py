@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -54,3 +55,5 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
         buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
         shared = ArrayImpl(None, make_aval(tuple(buffer.shape), buffer.dtype), buffer)
         return array(np.array(shared.host), device=device)
+
+__dir__ = listing(__name__)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.derivatives.autodiff import arrays
+from gradix._base.listing import listing
 from gradix._base.tree import tree_flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array, typeof
@@ -74,3 +75,5 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])         # numbers count as arrays of theirs
     flat = [lax.reshape(lax.convert_element_type(x, dtype), (x.aval.size,)) for x in leaves]
     return lax.concatenate(flat, 0), _Unravel(tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype)
+
+__dir__ = listing(__name__)

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix.numpy.promotion import as_operand
 
@@ -228,3 +229,5 @@ def scale_and_translate(image, shape: Sequence[int], spatial_dims: Sequence[int]
         raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} spatial_dims, got "
                          f"shapes {scale.shape} and {translation.shape}.")
     return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias, precision)
+
+__dir__ = listing(__name__)

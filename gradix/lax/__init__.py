@@ -127,3 +127,6 @@ from gradix._api.reduce_window import reduce_window
 from gradix._api.scatter import scatter_apply
 from gradix._api.tokens import after_all, create_token, precv, psend
 from gradix.lax import linalg
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__, "linalg")

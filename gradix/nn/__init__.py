@@ -48,3 +48,6 @@ from gradix.nn.scaled import (
     scaled_dot_general as scaled_dot_general,
     scaled_matmul as scaled_matmul,
 )
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__, "initializers")

@@ -8,9 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from gradix import lax, numpy as jnp, random
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
+
+__all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+           "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+           "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros"]
 
 
 class Initializer(Protocol):
@@ -318,3 +323,5 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
         centre = tuple([(n - 1) // 2 for n in space])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
     return init
+
+__dir__ = listing(__name__)

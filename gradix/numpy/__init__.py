@@ -135,3 +135,6 @@ from gradix._core.operators import Array as ndarray
 from gradix.numpy.scalar_types import bool_ as bool
 from gradix.numpy import fft, linalg
 import gradix.numpy.methods
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__, "fft", "linalg")

@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy.axes import axes_of, axis_of
@@ -410,3 +411,5 @@ def ifftshift(x, axes=None):
         Array([2, 3, 4, 0, 1], dtype=int32)
     """
     return _shifted(as_operand("ifftshift", x), axes, lambda n: -(n // 2))
+
+__dir__ = listing(__name__)

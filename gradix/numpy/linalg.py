@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy import matrices, products, shapes
@@ -351,3 +352,5 @@ def trace(x, /, *, offset: int = 0, dtype=None):
         Array(3, dtype=int32)
     """
     return matrices.trace(x, offset, -2, -1, dtype)
+
+__dir__ = listing(__name__)

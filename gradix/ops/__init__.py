@@ -12,3 +12,6 @@ from gradix.ops.segments import (
     segment_prod as segment_prod,
     segment_sum as segment_sum,
 )
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__)

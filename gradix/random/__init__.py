@@ -62,3 +62,6 @@ from gradix.random.vectors import (
     multivariate_normal as multivariate_normal,
     orthogonal as orthogonal,
 )
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__)

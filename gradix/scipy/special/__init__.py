@@ -25,3 +25,6 @@ from gradix.scipy.special.errors import (
     ndtri as ndtri,
     softmax as softmax,
 )
+from gradix._base.listing import listing as _listing
+
+__dir__ = _listing(__name__)

@@ -1,0 +1,30 @@
+"""`dir` of a public module shows what its users call, and nothing of what it is made of."""
+import importlib
+from types import ModuleType
+
+import pytest
+
+FACES = {
+    "numpy": {"fft", "linalg"}, "numpy.linalg": set(), "numpy.fft": set(), "lax": {"linalg"}, "random": set(),
+    "nn": {"initializers"}, "nn.initializers": set(), "ops": set(), "image": set(), "flatten_util": set(), "dlpack": set(),
+    "scipy.special": set(),
+}
+HELPERS = {"annotations", "as_operand", "listing", "convert", "Any", "Callable", "Sequence", "np", "jnp"}
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_dir_lists_public_names_and_only_public_modules(name):
+    face = importlib.import_module("gradix." + name)
+    names = [n for n in dir(face) if not n.startswith("__")]
+    modules = {n for n in names if isinstance(getattr(face, n), ModuleType)}
+    assert modules == FACES[name]
+    assert not HELPERS & set(names) and not [n for n in names if n.startswith("_")]
+    assert len(names) == len(set(names)) and {"__name__", "__doc__"} <= set(dir(face))
+
+
+@pytest.mark.parametrize("name", [n for n in FACES if n not in ("lax", "numpy")])
+def test_what_dir_leaves_out_is_a_helper_or_a_module(name):
+    """Every function or class made in the face itself is listed."""
+    face = importlib.import_module("gradix." + name)
+    made = {n for n, v in vars(face).items() if not n.startswith("_") and getattr(v, "__module__", None) == face.__name__}
+    assert made <= set(dir(face))
