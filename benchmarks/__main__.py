@@ -1,7 +1,7 @@
-"""Compare Gradix with JAX and NumPy, side by side in one run.
+"""Compare Gradix with JAX, NumPy and PyTorch, those of them that are installed, side by side in one run.
 
-Each group of cases runs in processes of its own, Gradix, JAX and NumPy by turns, for several rounds; the table holds
-the median over rounds of the least time within a process. It judges nothing: the exit status is always 0.
+Each group of cases runs in processes of its own, the libraries by turns, for several rounds; the table holds the
+median over rounds of the least time within a process. It judges nothing: the exit status is always 0.
 
     python -m benchmarks [--group eager] [--rounds 5] [--only matmul] [--json FILE] [--markdown]
 """
@@ -15,11 +15,10 @@ from pathlib import Path
 
 from benchmarks import cases  # noqa: F401  (registers the cases)
 from benchmarks.case import CASES
-from benchmarks.report import Comparison, describe_machine, markdown, plain
+from benchmarks.report import LIBRARIES, Comparison, describe_machine, markdown, plain
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
-TARGETS = ("gradix", "jax", "numpy")
 
 
 def main() -> int:
@@ -35,11 +34,10 @@ def main() -> int:
 
     chosen = [case for case in CASES.values() if case.group in (options.group or GROUPS) and options.only in case.name]
     comparison = Comparison(chosen)
-    targets = [name for name in TARGETS if importlib.util.find_spec(name)]
+    targets = [name for name in LIBRARIES if importlib.util.find_spec(name)]
     groups = dict.fromkeys(case.group for case in chosen)
     for group in groups:
-        has_numpy = any(case.numpy for case in chosen if case.group == group)
-        useful = [name for name in targets if name != "numpy" or has_numpy]
+        useful = [name for name in targets if any(case.form(name) for case in chosen if case.group == group)]
         for turn in range(options.rounds):
             # Every other round runs the other way, so that a slow drift of the machine favours nobody.
             for name in useful if turn % 2 == 0 else useful[::-1]:
@@ -61,7 +59,7 @@ def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, 
     if done.returncode == 0:
         return json.loads(done.stdout)
     words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return {case.name: words for case in CASES.values() if case.group == group and (name != "numpy" or case.numpy)}
+    return {case.name: words for case in CASES.values() if case.group == group and case.form(name)}
 
 
 def progress(text: str) -> None:

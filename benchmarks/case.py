@@ -34,6 +34,16 @@ class NumpyTarget(Target):
         self.block = lambda value: value
 
 
+class TorchTarget(Target):
+    """PyTorch on the CPU, for the cases that have a form there; `x.api` and `x.np` are both `torch`."""
+
+    def __init__(self) -> None:
+        self.name, self.api = "torch", importlib.import_module("torch")
+        self.np = self.api
+        self.nn = importlib.import_module("torch.nn.functional")
+        self.block = lambda value: value
+
+
 def uniform(*shape: int, seed: int = 0) -> numpy.ndarray:
     """Float32 numbers between 0.5 and 1.5."""
     return (numpy.random.default_rng(seed).random(shape) + 0.5).astype(numpy.float32)
@@ -49,6 +59,7 @@ class Case:
         limit: the ratio of seconds, Gradix to JAX, that is aimed at.
         make: from a target to the function whose calls are timed.
         numpy: the same for NumPy, where NumPy can do the work.
+        torch: the same for PyTorch.
         fresh: from a target to a function that prepares each call's argument, untimed.
     """
 
@@ -57,16 +68,24 @@ class Case:
     limit: float
     make: Callable[[Target], Callable[..., Any]]
     numpy: Callable[[Target], Callable[..., Any]] | None = None
+    torch: Callable[[Target], Callable[..., Any]] | None = None
     fresh: Callable[[Target], Callable[[], Any]] | None = None
 
+    def form(self, library: str) -> Callable[[Target], Callable[..., Any]] | None:
+        """What makes the timed function for a library, None where the case has no form there."""
+        return {"numpy": self.numpy, "torch": self.torch}.get(library, self.make)
 
-def case(name: str, group: str, limit: float, *, numpy: Any = None, fresh: Any = None) -> Callable[[Any], Any]:
-    """Register a `make` function as a case; `numpy=True` says that it serves NumPy as it stands."""
+
+def case(
+    name: str, group: str, limit: float, *, numpy: Any = None, torch: Any = None, fresh: Any = None
+) -> Callable[[Any], Any]:
+    """Register a `make` function as a case; `numpy=True` and `torch=True` say that it serves them as it stands."""
 
     def register(make: Any) -> Any:
         if name in CASES:
             raise ValueError(f"two benchmark cases are called {name!r}")
-        CASES[name] = Case(name, group, limit, make, make if numpy is True else numpy, fresh)
+        peers = (make if form is True else form for form in (numpy, torch))
+        CASES[name] = Case(name, group, limit, make, *peers, fresh)
         return make
 
     return register
@@ -74,4 +93,5 @@ def case(name: str, group: str, limit: float, *, numpy: Any = None, fresh: Any =
 
 def target(name: str) -> Target:
     """The library called `name`."""
-    return NumpyTarget() if name == "numpy" else Target(name)
+    special = {"numpy": NumpyTarget, "torch": TorchTarget}
+    return special[name]() if name in special else Target(name)

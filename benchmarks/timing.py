@@ -12,9 +12,9 @@ clock = time.perf_counter
 
 def measure(case: Case, target: Target, budget: float = 0.25) -> float:
     """Seconds that one call of the case takes on the target, spending about `budget` seconds on finding out."""
-    make = case.numpy if target.name == "numpy" else case.make
+    make = case.form(target.name)
     if make is None:
-        raise ValueError(f"case {case.name!r} has no NumPy form")
+        raise ValueError(f"case {case.name!r} has no form on {target.name}")
     call = make(target)
     prepare = case.fresh(target) if case.fresh else None
     target.block(call(prepare()) if prepare else call())

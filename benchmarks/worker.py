@@ -13,7 +13,7 @@ from benchmarks.timing import measure
 def main() -> None:
     """Run the cases named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--target", required=True, help="gradix, jax or numpy")
+    parser.add_argument("--target", required=True, help="gradix, jax, numpy or torch")
     parser.add_argument("--group", required=True)
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--budget", type=float, default=0.25, help="seconds to spend on a case")
@@ -22,7 +22,7 @@ def main() -> None:
     for case in CASES.values():
         if case.group != options.group or options.only not in case.name:
             continue
-        if options.target == "numpy" and case.numpy is None:
+        if case.form(options.target) is None:
             continue
         results[case.name] = outcome(case, library, options.budget)
     json.dump(results, sys.stdout)

@@ -65,6 +65,17 @@ def test_benchmark_case_runs_on_numpy(case):
     case.numpy(target("numpy"))()
 
 
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.torch], ids=lambda case: case.name)
+def test_benchmark_case_runs_on_torch(case):
+    pytest.importorskip("torch")
+    case.torch(target("torch"))()
+
+
+def test_kernels_have_a_torch_peer_unless_it_lacks_the_function():
+    lacking = {c.name for c in CASES.values() if c.group in ("kernels", "orders", "eager", "grad") and not c.torch}
+    assert lacking == {"cbrt, 1M"}
+
+
 def test_memory_script_watches_every_phase(tmp_path):
     counts = ["--calls", "200", "--traces", "20", "--compiles", "2", "--allowance", "64"]
     out = run("-m", "benchmarks.memory", *counts, folder=tmp_path)
@@ -77,10 +88,12 @@ def test_report_marks_what_misses_its_target():
     for seconds in (1e-6, 3e-6, 2e-6):
         comparison.add("gradix", {"quick": seconds, "slow": 10 * seconds, "broken": "ValueError: no"})
         comparison.add("jax", {"quick": 10e-6, "slow": 10e-6, "broken": 1e-6})
+        comparison.add("torch", {"quick": 5e-6, "slow": "RuntimeError: no"})
     assert comparison.median(quick, "gradix") == 2e-6
-    assert comparison.ratio(broken) is None
+    assert comparison.ratio(broken) is comparison.best_ratio(broken) is None
+    assert comparison.best_ratio(slow) == pytest.approx(2)
     text = plain(comparison, "machine")
     assert "NO, 4.00x" in text
     assert "gradix: ValueError: no (broken)" in text
     assert text.endswith("1 of 2 targets met")
-    assert "| g | quick | 2.00 | 10.0 | – | 0.20 | ≤ 0.5 | yes |" in markdown(comparison, "machine")
+    assert "| g | quick | 2.00 | 10.0 | – | 5.00 | 0.20 | 0.40 | ≤ 0.5 | yes |" in markdown(comparison, "machine")

@@ -1,5 +1,7 @@
 """Compiled programs whose arithmetic takes the time; each call waits for its result."""
 
+import numpy
+
 from benchmarks.case import case, uniform
 from benchmarks.cases.grad import mlp_loss, mlp_params
 
@@ -13,8 +15,8 @@ def compiled(x, function, *args):
     return lambda: block(f(*args))
 
 
-def numpy_matmul(n):
-    """NumPy's product of two n by n matrices."""
+def eager_matmul(n):
+    """NumPy's and PyTorch's product of two n by n matrices."""
 
     def make(x):
         a, b = x.array(n, n), x.array(n, n, seed=1)
@@ -23,22 +25,34 @@ def numpy_matmul(n):
     return make
 
 
-@case("matmul 256", "kernels", LIMIT, numpy=numpy_matmul(256))
+@case("matmul 256", "kernels", LIMIT, numpy=eager_matmul(256), torch=eager_matmul(256))
 def matmul_256(x):
     return compiled(x, x.np.matmul, x.array(256, 256), x.array(256, 256, seed=1))
 
 
-@case("matmul 1024", "kernels", LIMIT, numpy=numpy_matmul(1024))
+@case("matmul 1024", "kernels", LIMIT, numpy=eager_matmul(1024), torch=eager_matmul(1024))
 def matmul_1024(x):
     return compiled(x, x.np.matmul, x.array(1024, 1024), x.array(1024, 1024, seed=1))
 
 
-@case("softmax 1000x1000", "kernels", LIMIT)
+def torch_softmax(x):
+    """PyTorch's softmax of rows."""
+    a = x.array(1000, 1000)
+    return lambda: x.api.softmax(a, -1)
+
+
+@case("softmax 1000x1000", "kernels", LIMIT, torch=torch_softmax)
 def softmax(x):
     return compiled(x, lambda a: x.nn.softmax(a, axis=-1), x.array(1000, 1000))
 
 
-@case("layer norm 1000x1000", "kernels", LIMIT)
+def torch_layer_norm(x):
+    """PyTorch's own layer norm."""
+    a, scale, shift = x.array(1000, 1000), x.array(1000), x.array(1000, seed=1)
+    return lambda: x.nn.layer_norm(a, (1000,), scale, shift)
+
+
+@case("layer norm 1000x1000", "kernels", LIMIT, torch=torch_layer_norm)
 def layer_norm(x):
     def norm(a, scale, shift):
         mean = a.mean(axis=-1, keepdims=True)
@@ -48,7 +62,13 @@ def layer_norm(x):
     return compiled(x, norm, x.array(1000, 1000), x.array(1000), x.array(1000, seed=1))
 
 
-@case("conv 8x32x32x16, 3x3 to 32", "kernels", LIMIT)
+def torch_conv(x):
+    """PyTorch's convolution in the layout that is its default, channels before places."""
+    images, kernel = x.array(8, 16, 32, 32), x.array(32, 16, 3, 3)
+    return lambda: x.nn.conv2d(images, kernel, padding=1)
+
+
+@case("conv 8x32x32x16, 3x3 to 32", "kernels", LIMIT, torch=torch_conv)
 def conv(x):
     def run(images, kernel):
         layout = ("NHWC", "HWIO", "NHWC")
@@ -57,7 +77,13 @@ def conv(x):
     return compiled(x, run, x.array(8, 32, 32, 16), x.array(3, 3, 16, 32))
 
 
-@case("attention 4x8x128x32", "kernels", LIMIT)
+def torch_attention(x):
+    """PyTorch's fused attention."""
+    q, k, v = (x.array(4, 8, 128, 32, seed=i) for i in range(3))
+    return lambda: x.nn.scaled_dot_product_attention(q, k, v)
+
+
+@case("attention 4x8x128x32", "kernels", LIMIT, torch=torch_attention)
 def attention(x):
     def run(q, k, v):
         weights = x.nn.softmax(x.np.einsum("bhqd,bhkd->bhqk", q, k) / 32**0.5, axis=-1)
@@ -72,30 +98,41 @@ def elementwise(x):
     return lambda a: np.exp(np.sin(a) * 2 + a)
 
 
-def numpy_exp_sin(x):
-    """NumPy's exp(sin(x)*2 + x) of a million numbers."""
+def eager_exp_sin(x):
+    """NumPy's and PyTorch's exp(sin(x)*2 + x) of a million numbers."""
     f, a = elementwise(x), x.array(MILLION)
     return lambda: f(a)
 
 
-@case("exp(sin(x)*2 + x), 1M", "kernels", LIMIT, numpy=numpy_exp_sin)
+@case("exp(sin(x)*2 + x), 1M", "kernels", LIMIT, numpy=eager_exp_sin, torch=eager_exp_sin)
 def exp_sin(x):
     return compiled(x, elementwise(x), x.array(MILLION))
 
 
-@case("sum, 1M", "kernels", LIMIT, numpy=lambda x: x.array(MILLION).sum)
+def eager_sum(x):
+    """NumPy's and PyTorch's sum of a million numbers."""
+    return x.array(MILLION).sum
+
+
+@case("sum, 1M", "kernels", LIMIT, numpy=eager_sum, torch=eager_sum)
 def total(x):
     return compiled(x, x.np.sum, x.array(MILLION))
 
 
-@case("cumsum, 1M", "kernels", LIMIT, numpy=lambda x: x.array(MILLION).cumsum)
+def eager_cumsum(x):
+    """NumPy's and PyTorch's running sum of a million numbers."""
+    a = x.array(MILLION)
+    return lambda: a.cumsum(0)
+
+
+@case("cumsum, 1M", "kernels", LIMIT, numpy=eager_cumsum, torch=eager_cumsum)
 def cumsum(x):
     return compiled(x, x.np.cumsum, x.array(MILLION))
 
 
 def places(x):
     """A million indices into a million places, in no order."""
-    return x.np.asarray((uniform(MILLION, seed=7) - 0.5) * (MILLION - 1)).astype(x.np.int32)
+    return x.np.asarray(((uniform(MILLION, seed=7) - 0.5) * (MILLION - 1)).astype(numpy.int32))
 
 
 def numpy_gather(x):
@@ -104,7 +141,13 @@ def numpy_gather(x):
     return lambda: a[i]
 
 
-@case("gather, 1M", "kernels", LIMIT, numpy=numpy_gather)
+def torch_gather(x):
+    """PyTorch's selection by random index."""
+    a, i = x.array(MILLION), places(x)
+    return lambda: a.index_select(0, i)
+
+
+@case("gather, 1M", "kernels", LIMIT, numpy=numpy_gather, torch=torch_gather)
 def gather(x):
     return compiled(x, lambda a, i: a[i], x.array(MILLION), places(x))
 
@@ -121,7 +164,13 @@ def numpy_scatter_add(x):
     return run
 
 
-@case("scatter-add, 1M", "kernels", LIMIT, numpy=numpy_scatter_add)
+def torch_scatter_add(x):
+    """PyTorch's add at random index, out of place."""
+    a, i, values = x.array(MILLION), places(x), x.array(MILLION, seed=1)
+    return lambda: a.index_add(0, i, values)
+
+
+@case("scatter-add, 1M", "kernels", LIMIT, numpy=numpy_scatter_add, torch=torch_scatter_add)
 def scatter_add(x):
     return compiled(x, lambda a, i, v: a.at[i].add(v), x.array(MILLION), places(x), x.array(MILLION, seed=1))
 
@@ -132,24 +181,53 @@ def numpy_normal(x):
     return lambda: rng.standard_normal(MILLION, x.np.float32)
 
 
-@case("normal deviates, 1M", "kernels", LIMIT, numpy=numpy_normal)
+def torch_normal(x):
+    """PyTorch's own generator."""
+    return lambda: x.api.randn(MILLION)
+
+
+@case("normal deviates, 1M", "kernels", LIMIT, numpy=numpy_normal, torch=torch_normal)
 def normal(x):
     return compiled(x, lambda key: x.random.normal(key, (MILLION,)), x.random.key(0))
 
 
-@case("MLP training step", "kernels", LIMIT)
+SIZES = (64, 256, 256, 10)
+
+
+def torch_mlp_step(x):
+    """PyTorch's gradient of the same loss, and new parameters."""
+    params, inputs, wanted = mlp_params(x, SIZES), x.array(128, 64), x.array(128, 10)
+    leaves, loss, torch = [p.requires_grad_() for pair in params for p in pair], mlp_loss(x), x.api
+
+    def step():
+        slope = torch.autograd.grad(loss(params, inputs, wanted), leaves)
+        with torch.no_grad():
+            return [p - 0.01 * g for p, g in zip(leaves, slope)]
+
+    return step
+
+
+@case("MLP training step", "kernels", LIMIT, torch=torch_mlp_step)
 def mlp_step(x):
-    sizes = (64, 256, 256, 10)
     loss = mlp_loss(x)
 
     def step(params, inputs, wanted):
         slope = x.api.grad(loss)(params, inputs, wanted)
         return x.api.tree.map(lambda p, g: p - 0.01 * g, params, slope)
 
-    return compiled(x, step, mlp_params(x, sizes), x.array(128, 64), x.array(128, 10))
+    return compiled(x, step, mlp_params(x, SIZES), x.array(128, 64), x.array(128, 10))
 
 
-@case("RNN scan, 200 steps of 64", "kernels", LIMIT)
+def torch_rnn(x):
+    """PyTorch's recurrent layer with the same weights."""
+    layer = x.api.nn.RNN(32, 64, bias=False).requires_grad_(False)
+    layer.weight_hh_l0.copy_((x.array(64, 64) / 64).T)
+    layer.weight_ih_l0.copy_((x.array(32, 64) / 32).T)
+    inputs = x.array(200, 16, 32)
+    return lambda: layer(inputs)
+
+
+@case("RNN scan, 200 steps of 64", "kernels", LIMIT, torch=torch_rnn)
 def rnn(x):
     def run(w, u, inputs):
         def step(state, value):
