@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -32,6 +33,7 @@ class SourcePlace:
     """One instruction of the user's program; file, line and function are looked up when read."""
 
     __slots__ = ("code", "lasti")
+    scope = ""                # the names of the scopes around it, joined by `/`
 
     def __init__(self, code: CodeType, lasti: int):
         self.code = code
@@ -70,8 +72,44 @@ class SourcePlace:
         return f"SourcePlace({self})"
 
 
+class _ScopedPlace(SourcePlace):
+    __slots__ = ("scope",)
+
+    def __init__(self, code: CodeType, lasti: int, scope: str):
+        super().__init__(code, lasti)
+        self.scope = scope
+
+
+class _Scopes(threading.local):
+    names: tuple[str, ...] = ()
+
+
+_scopes = _Scopes()
+_used: list[bool] = []        # holds something from the first scope of the process on: until then nobody looks for any
+
+
+def enter_scope(name: str) -> None:
+    _scopes.names = (*_scopes.names, name)
+    if not _used:
+        _used.append(True)
+
+
+def leave_scope() -> None:
+    _scopes.names = _scopes.names[:-1]
+
+
+def current_scope() -> str:
+    """The names of the scopes entered in this thread, outermost first, joined by `/`."""
+    return "/".join(_scopes.names)
+
+
+def any_scopes() -> bool:
+    """Whether the process has entered a scope."""
+    return bool(_used)
+
+
 def current() -> SourcePlace:
-    """The place in the user's program that led here: the innermost frame outside this package."""
+    """The place in the user's program that led here, the innermost frame outside this package, and its scopes."""
     frame = sys._getframe(1)
     known = _inside
     while True:
@@ -80,10 +118,10 @@ def current() -> SourcePlace:
         inside = known.get(filename)
         if inside is None:
             inside = _is_inside(filename)
-        if not inside:
-            return SourcePlace(code, frame.f_lasti)
         outer = frame.f_back
-        if outer is None:
+        if not inside or outer is None:
+            if _used and _scopes.names:
+                return _ScopedPlace(code, frame.f_lasti, "/".join(_scopes.names))
             return SourcePlace(code, frame.f_lasti)
         frame = outer
 

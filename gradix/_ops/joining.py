@@ -268,7 +268,14 @@ def split(operand, sizes, axis: int = 0):
 
 
 def stack(operands, axis: int = 0):
-    """Arrays of one shape and dtype along a new axis."""
+    """Arrays of one shape and dtype along a new axis.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.stack([lax.iota("int32", 2), lax.full((2,), 7)], axis=1)
+        Array([[0, 7],
+               [1, 7]], dtype=int32)
+    """
     xs = arrays("stack", *operands)
     if not xs:
         raise ValueError("Need at least one array to stack.")
@@ -276,7 +283,13 @@ def stack(operands, axis: int = 0):
 
 
 def unstack(x, axis: int = 0):
-    """The parts of an array along `axis`, as a list."""
+    """The parts of an array along `axis`, as a list.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.unstack(lax.iota("int32", 2))
+        [Array(0, dtype=int32), Array(1, dtype=int32)]
+    """
     x, = arrays("unstack", x)
     return bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)})
 

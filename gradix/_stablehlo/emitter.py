@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.source import any_scopes
 from gradix._core.aval import make_aval
-from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.attributes import i64_array, string
 from gradix._stablehlo.structured import TOKEN, Structured
 from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
 from gradix._stablehlo.writer import Value
@@ -23,10 +24,12 @@ class Emitter(Structured):
     Args:
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
         platform: "cpu", "cuda", ...: the target.
+        places: end operations with the user's file and line, as MLIR locations. Names of scopes are always given.
     """
 
-    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu"):
+    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False):
         super().__init__(platform)
+        self.places = places
         self.trace_expand = trace_expand
         self.functions: list[str] = []
         self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
@@ -43,7 +46,9 @@ class Emitter(Structured):
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get = env.get
+        placed = self.places or any_scopes()
         for eqn in jaxpr.eqns:
+            before = len(self._lines) if placed else 0
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
             if p.lower is None:
@@ -52,7 +57,20 @@ class Emitter(Structured):
                 env.update(zip(outvars, p.lower(self, [v.aval for v in outvars], *ins, **eqn.params)))
             else:
                 env[outvars[0]] = p.lower(self, outvars[0].aval, *ins, **eqn.params)
+            if placed:
+                self._place(before, eqn)
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
+
+    def _place(self, start: int, eqn) -> None:
+        """End the lines from `start` on, where they have no location yet, with that of an equation."""
+        at = eqn.source
+        if at is None or not (self.places or at.scope):
+            return
+        place = f"{string(at.file)}:{at.line}:0" if self.places else ""
+        if at.scope:
+            name = string(f"{at.scope}/{eqn.primitive.name}")
+            place = f"{name}({place})" if place else name
+        self._lines[start:] = [line if ' loc("' in line else f"{line} loc({place})" for line in self._lines[start:]]
 
     def _expand(self, primitive, ins, params) -> list[Value]:
         """A primitive that is a composition of others, traced once per types and parameters."""

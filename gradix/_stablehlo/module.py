@@ -9,7 +9,6 @@ import numpy as np
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.emitter import Emitter, identifier
-from gradix._stablehlo.places import PlacedEmitter
 from gradix._stablehlo.structured import HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
 
@@ -44,7 +43,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         places: end each operation with the user's file and line.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
     """
-    jaxpr, em = closed_jaxpr.jaxpr, (PlacedEmitter if places else Emitter)(trace_expand, platform)
+    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places)
     used = _used(jaxpr)
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]

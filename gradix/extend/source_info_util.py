@@ -1,9 +1,9 @@
 """Where in the user's program something happened, and the names of the scopes around it."""
 
-from gradix._api.inspect import current_scope as current_name_stack
 from gradix._base.source import (
     SourcePlace as SourceInfo,
     current as current,
+    current_scope as current_name_stack,
 )
 
 

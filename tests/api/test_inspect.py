@@ -113,7 +113,7 @@ def test_closure_convert():
 
 
 def test_named_scope_and_call():
-    from gradix._api.inspect import current_scope
+    from gradix._base.source import current_scope
     seen = []
 
     @gradix.named_scope("inner")
@@ -179,3 +179,33 @@ def test_names_of_arguments_after_static_ones():
     assert jaxpr.debug_info.arg_names == ("x['a']", "key")
     with pytest.raises(TypeError, match=r"argument x\['a'\] of"):
         gradix.make_jaxpr(lambda n, x: x, static_argnums=0)(3, {"a": "text"})
+
+
+def scoped(x):
+    with gradix.named_scope("outer"), gradix.named_scope("inner"):
+        y = gradix.numpy.sin(x)
+    return y * 2
+
+
+def test_compiled_programs_and_listings_name_the_scopes_of_operations():
+    lowered = gradix.jit(scoped).lower(1.0)
+    assert 'loc("outer/inner/sin")' in lowered.as_text() and "mul" not in "".join(lowered.as_text().split("loc")[1:]).partition(")")[0]
+    assert '"outer/inner/sin"("' in lowered.as_text(debug_info=True)
+    assert 'op_name="outer/inner/sin"' in lowered.compile().as_text()
+    listing = gradix.make_jaxpr(scoped)(1.0).pretty_print(name_stack=True)
+    assert "[outer/inner]" in listing and "[]" in listing
+
+
+def test_derivatives_and_mapped_functions_keep_the_scopes():
+    text = gradix.jit(gradix.vmap(gradix.grad(scoped))).lower(gradix.numpy.ones(3)).as_text()
+    assert 'loc("outer/inner/cos")' in text
+
+
+def test_scopes_of_one_thread_are_not_those_of_another():
+    import threading
+    listings = []
+    with gradix.named_scope("here"):
+        other = threading.Thread(target=lambda: listings.append(gradix.make_jaxpr(scoped)(1.0).pretty_print(name_stack=True)))
+        other.start()
+        other.join()
+    assert "[outer/inner]" in listings[0] and "here" not in listings[0]

@@ -52,7 +52,17 @@ _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 
 
 def clear_caches() -> None:
-    """Forget all traces and compiled programs of this process; whatever is needed is made anew."""
+    """Forget all traces and compiled programs of this process; whatever is needed is made anew.
+
+    Example:
+        >>> import gradix
+        >>> f = gradix.jit(lambda x: x + 1)
+        >>> _ = f(1.0)
+        >>> gradix.clear_caches()
+        >>> _ = f(1.0)
+        >>> f.stats().traces
+        2
+    """
     for function in _functions:
         function.clear_cache()
     dispatch.clear()

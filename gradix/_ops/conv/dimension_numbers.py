@@ -68,7 +68,13 @@ def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
 
 
 def conv_general_permutations(dimension_numbers) -> tuple:
-    """The three axis orders of layout strings: batch or output feature, feature, then space as in the kernel."""
+    """The three axis orders of layout strings: batch or output feature, feature, then space as in the kernel.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
     lhs, rhs, out = dimension_numbers
     space = [c for c in rhs if c not in "OI"]
     return tuple([tuple([layout.index(c) for c in (*first, *space)])

@@ -32,7 +32,15 @@ def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_eleme
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None,
                               preferred_element_type=None):
-    """As `conv`, with explicit padding and dilations."""
+    """As `conv`, with explicit padding and dilations.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> x, kernel = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2))
+        >>> lax.conv_with_general_padding(x, kernel, (1,), [(1, 0)], (1,), (2,))
+        Array([[[1., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
                                 preferred_element_type=preferred_element_type)
 
@@ -149,7 +157,13 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
 # -- shapes -------------------------------------------------------------------------------------------------------
 
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int = 1) -> tuple:
-    """The shape of a convolution with batch and features first."""
+    """The shape of a convolution with batch and features first.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.conv_shape_tuple((8, 3, 32, 32), (16, 3, 5, 5), (2, 2), "SAME")
+        (8, 16, 16, 16)
+    """
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
@@ -161,14 +175,26 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
 
 
 def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
-    """The shape of a convolution with these layouts."""
+    """The shape of a convolution with these layouts.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.conv_general_shape_tuple((8, 32, 32, 3), (5, 5, 3, 16), (1, 1), "VALID", ("NHWC", "HWIO", "NHWC"))
+        (8, 28, 28, 16)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     shape = conv_shape_tuple([lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding)
     return tuple([shape[out.index(i)] for i in range(len(out))])
 
 
 def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
-    """The shape of a transposed convolution with these layouts."""
+    """The shape of a transposed convolution with these layouts.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.conv_transpose_shape_tuple((8, 16, 16, 3), (4, 4, 3, 16), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
+        (8, 32, 32, 16)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     x, w = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
     if isinstance(padding, str):
