@@ -17,8 +17,8 @@ from gradix._ops.reduction_identities import highest, lowest
 
 _WIDE = np.dtype("float32")
 # Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and where a step would do
-# a few elements only, a kernel of our own does several steps at once; it also keeps the rounding error of sums small.
-_LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW = 4096, 1 << 13, 64
+# a few elements only, a kernel of our own does many steps at once; it also keeps the rounding error of sums small.
+_LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW, _KERNEL_STEPS = 4096, 1 << 11, 64, 12
 
 
 def _along(function, x, axis: int, reverse: bool):
@@ -32,7 +32,7 @@ def _along(function, x, axis: int, reverse: bool):
 class Cumulative(Primitive):
     """Element i of the result reduces the elements up to i; from i on in `reverse`."""
 
-    kernel = True             # whether reducing is so cheap that doing it thrice per element for wider steps pays
+    kernel = True             # whether reducing is so cheap that doing it ten times per element for whole vectors pays
 
     def __init__(self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True):
         super().__init__(name)
@@ -75,7 +75,8 @@ class Cumulative(Primitive):
             return emit_window
         steps, inner = aval.shape[axis], prod(aval.shape[axis + 1:])
         known = type(aval.size) is int and aval.size < 1 << 31
-        if known and self.kernel and aval.size > _LOOP_SIZE and (inner == 1 or steps > _LOOP_STEPS):
+        rows = inner == 1 and steps > _KERNEL_STEPS
+        if known and self.kernel and aval.size > _LOOP_SIZE and (rows or steps > _LOOP_STEPS):
             return emit_kernel if inner < _LOOP_ROW else emit_loop
         return emit_loop if steps <= _LOOP_STEPS else emit_window
 

@@ -7,7 +7,10 @@ from gradix._core.aval import make_aval
 from gradix._ops.kernel_loops import Loops
 
 _INT = np.dtype("int32")
-_CHUNK = 1024             # elements summed on their own before what came before is taken in: keeps sums accurate
+# Elements reduced on their own before what came before is taken in, and the passes that do it: each element meets the three
+# that are so far, twice and three times as far before it.
+_CHUNK, _RADIX, _DISTANCES = 256, 4, (1, 4, 16, 64)
+_ALIGNED = 16             # elements that a margin has at least, so that what stands behind it begins where vectors do
 
 
 def emit_loop(em, x, axis: int, reverse: bool, combine, identity):
@@ -34,7 +37,7 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
 
 
 def emit_kernel(em, x, axis: int, reverse: bool, combine, identity):
-    """Rows one after the other, each in vectors of neighbours, by a native kernel of the CPU."""
+    """Rows one after the other, each in chunks, by a native kernel of the CPU."""
     aval = x.aval
     n, ndim = aval.shape[axis], aval.ndim
     order = [*[i for i in range(ndim) if i != axis], axis]
@@ -50,83 +53,68 @@ def emit_kernel(em, x, axis: int, reverse: bool, combine, identity):
 class _Running:
     """The parts of the kernel.
 
-    A step reduces `vector` elements together, in log₂(vector) shifts; `chunked` says that the result depends on the order.
+    A chunk is reduced by whole vectors: each element with the three before it; then each of these with those 4, 8 and 12
+    places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on. Between
+    the passes the elements stand behind a margin of the identity, for what would lie before the chunk. An element takes
+    part in each result once, in few additions. What came before the chunk is taken in last.
     """
 
     def __init__(self, em, combine, identity, reverse: bool, dtype):
         self.em, self.loops, self.combine = em, Loops(em), combine
-        self.chunked = isinstance(combine, str)
-        self.vector = 8 if self.chunked else 4
         self.identity, self.reverse = em.constant(identity, make_aval((), dtype)), reverse
 
     def rows(self, x) -> list:
-        loops, (count, n) = self.loops, x.aval.shape
+        loops, em, (count, n) = self.loops, self.em, x.aval.shape
+        self.size = min(n, _CHUNK)
+        self.steps = [d for d in _DISTANCES if d < self.size]
+        margins = [em.broadcast(self.identity, (self._margin(d) + self.size,)) for d in self.steps]
 
-        def row(i, out):
+        def row(i, out, *margins):
             start = loops.do("multiply", i, n) if count > 1 else loops.number(0)
-            return [self._row(flat, out, start, n)]
-        flat = self.em.reshape(x, (count * n,))
-        out, = loops.count(count, [self.em.constant(0, flat.aval)], row)
-        return [self.em.reshape(out, (count, n))]
+            return self._row(flat, out, margins, start, n)
+        flat = em.reshape(x, (count * n,))
+        out, *_ = loops.count(count, [em.constant(0, flat.aval), *margins], row)
+        return [em.reshape(out, (count, n))]
 
-    def _row(self, x, out, start, n: int):
-        """Whole chunks, and then what is left over."""
-        chunks, rest = divmod(n, _CHUNK)
-        total = self.identity
-        if chunks:
-            first = self.loops.do("add", start, rest) if self.reverse else start
+    def _margin(self, distance: int) -> int:
+        return max(distance * (_RADIX - 1), _ALIGNED)
 
-            def step(g, total, out):
-                place = self.em.op("subtract", g.aval, self.loops.number(chunks - 1), g) if self.reverse else g
-                at = self.loops.do("add", first, self.loops.do("multiply", place, _CHUNK))
-                return self._chunk(x, out, at, total, _CHUNK)
-            total, out = self.loops.count(chunks, [total, out], step)
-        if rest:
-            at = start if self.reverse else self.loops.do("add", start, chunks * _CHUNK)
-            total, out = self._chunk(x, out, at, total, rest)
-        return out
+    def _row(self, x, out, margins, start, n: int) -> list:
+        """Chunks in turn; the last ends with the row, and does again some of what the one before it did."""
+        loops, size = self.loops, self.size
 
-    def _chunk(self, x, out, at, total, size: int) -> list:
-        """Reduce a chunk alone, and combine each element with the total before."""
-        em, loops = self.em, self.loops
-        whole = -(-size // self.vector) * self.vector
-        part = self._moved(loops.block(x, (size,), at), *((whole - size, 0) if self.reverse else (0, whole - size)))
+        def place(g):
+            """Where chunk g begins."""
+            at = loops.do("minimum", loops.do("multiply", g, size), n - size)
+            return loops.do("add", start, self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at)
 
-        def step(i, before, made):
-            i = em.op("subtract", i.aval, loops.number(whole // self.vector - 1), i) if self.reverse else i
-            place = loops.do("multiply", i, self.vector)
-            vector = self._vector(loops.block(part, (self.vector,), place))
-            vector = self._combined(em.broadcast(before, (self.vector,)), vector)
-            return [self._end(vector), loops.put_block(made, vector, place)]
-        first = self.identity if self.chunked else total
-        last, made = loops.count(whole // self.vector, [first, em.constant(0, part.aval)], step)
-        made = self._moved(made, *((size - whole, 0) if self.reverse else (0, size - whole)))
-        if not self.chunked:
-            return [last, loops.put_block(out, made, at)]
-        made = self._combined(em.broadcast(total, (size,)), made)
-        return [self._combined(total, last), loops.put_block(out, made, at)]
+        def step(g, total, out, *margins):
+            made, margins = self._chunk(loops.block(x, (size,), place(g)), margins)
+            out = loops.put_block(out, self._combined(self.em.broadcast(total, (size,)), made), place(g))
+            before = loops.do("add", place(loops.do("add", g, 1)), size if self.reverse else -1)
+            return [loops.get(out, before), out, *margins]
+        _, out, *margins = loops.count(-(-n // size), [self.identity, out, *margins], step)
+        return [out, *margins]
 
-    def _vector(self, v):
-        distance = 1
-        while distance < self.vector:
-            before = self._moved(v, *((-distance, distance) if self.reverse else (distance, -distance)))
-            v, distance = self._combined(before, v), 2 * distance
-        return v
+    def _chunk(self, part, margins) -> tuple:
+        """A chunk reduced alone, and the arrays it stood in behind margins."""
+        size, used = part.aval.shape[0], []
+        for distance, array in zip(self.steps, margins):
+            margin = 0 if self.reverse else self._margin(distance)
+            array = self.loops.put_block(array, part, self.loops.number(margin))
+            used.append(array)
+            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size) for k in range(_RADIX)]
+            while len(terms) > 1:
+                terms = [self._combined(later, now) for now, later in zip(terms[::2], terms[1::2])]
+            part = terms[0]
+        return part, used
 
-    def _end(self, vector):
-        return self.loops.get(vector, self.loops.number(0 if self.reverse else self.vector - 1))
+    def _slice(self, x, start: int, size: int):
+        return self.em.op("slice", make_aval((size,), x.aval.dtype), x, attrs=(
+            f"start_indices = array<i64: {start}>, limit_indices = array<i64: {start + size}>, strides = array<i64: 1>"))
 
     def _combined(self, before, after):
         return _combined(self.em, self.combine, before, after)
-
-    def _moved(self, v, low: int, high: int):
-        """`v` with elements of no effect added at the ends, or elements there taken away."""
-        if not low and not high:
-            return v
-        aval = make_aval((v.aval.shape[0] + low + high,), v.aval.dtype)
-        return self.em.op("pad", aval, v, self.identity, attrs=(
-            f"edge_padding_low = array<i64: {low}>, edge_padding_high = array<i64: {high}>, "
-            "interior_padding = array<i64: 0>"))
 
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):

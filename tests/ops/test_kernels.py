@@ -89,7 +89,8 @@ RUNNING = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cumm
 
 @pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((8193,), 0), ((9, 1025), 1), ((9001, 3), 0), ((3, 5000, 2), 1)])
+@pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((8193,), 0), ((9, 1025), 1), ((9001, 3), 0), ((3, 5000, 2), 1), ((800, 13), 1),
+                                         ((90, 255), 1), ((40, 257), 1), ((2500, 3), 1)])
 def test_running(name, shape, axis, reverse):
     x = 1 + RNG.standard_normal(shape) * 0.01 if name == "cumprod" else RNG.standard_normal(shape)
     flip = (lambda v: np.flip(v, axis)) if reverse else (lambda v: v)
@@ -104,6 +105,22 @@ def test_running_integers_are_exact_and_nan_stays():
     y = RNG.standard_normal(10_000).astype("float32")
     y[7000] = np.nan
     np.testing.assert_array_equal(gradix.jit(lax.cummax)(y), np.maximum.accumulate(y))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_meet_each_infinity_once(reverse):
+    x = np.ones(3000, "float32")
+    x[1000], x[2000] = np.inf, -np.inf
+    flip = (lambda v: v[::-1]) if reverse else (lambda v: v)
+    with np.errstate(invalid="ignore"):
+        wanted = flip(np.cumsum(flip(x)))
+    np.testing.assert_array_equal(gradix.jit(lambda a: lax.cumsum(a, reverse=reverse))(x), wanted)
+
+
+def test_running_sums_are_as_accurate_as_those_of_a_tree():
+    x = RNG.uniform(size=100_000).astype("float32")
+    exact = np.cumsum(x.astype("float64"))
+    np.testing.assert_allclose(gradix.jit(jnp.cumsum)(x), exact, rtol=2e-6)
 
 
 SPECIAL = np.array([0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e30, -1e30, 1e-30, np.inf, -np.inf, np.nan], "float32")
