@@ -33,11 +33,6 @@ from gradix._runtime.xla_custom_calls import (
     ensure_lapack as ensure_lapack,
     register as register,
 )
-from gradix._runtime.xla_dispatch import (
-    Mismatch as Mismatch,
-    dispatcher as dispatcher,
-    is_available as is_dispatcher_available,  # noqa: F401
-)
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,
@@ -51,4 +46,7 @@ from gradix._runtime.xla_program import (
     hlo_computation as hlo_computation,
     hlo_text as hlo_text,
     honours_small_loops as honours_small_loops,
+)
+from gradix._runtime.xla_staging import (
+    staging as staging,
 )

@@ -100,6 +100,87 @@ def test_a_numpy_array_may_change_right_after_the_call():
             np.testing.assert_array_equal(out, np.full(n, i + 1, np.float32))
 
 
+@pytest.mark.parametrize("shape", [(8,), (), (2, 3), (1,)])
+def test_arrays_of_other_shapes_do_not_spread_over_the_memory_of_the_first(shape):
+    f, _ = warmed(gradix.jit(lambda x: x * 2), np.ones(shape, "f4"))
+    assert len(f._fast) == 1
+    for other in [(), (1,), (8,), (1, 8), (3,), (1, 3), (2, 3), (1, 1), (0,)]:
+        for _ in range(WARM):
+            x = np.random.default_rng(0).normal(size=other).astype("f4")
+            out = f(x)
+            assert out.shape == other
+            np.testing.assert_array_equal(out, x * 2)
+
+
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: x.T, lambda x: np.asfortranarray(x), lambda x: x[::-1, ::2],
+                                  lambda x: np.broadcast_to(x[0, 0], (4, 6)), lambda x: x[1:3, 1:]])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "c8", ">f4", "f2", "bfloat16"])
+def test_views_of_any_strides_and_byte_order(make, dtype):
+    whole = make(np.arange(24).reshape(4, 6).astype(jnp.bfloat16 if dtype == "bfloat16" else dtype))
+    f, out = warmed(gradix.jit(lambda x: x + 1), whole)
+    want = jnp.asarray(whole) + 1
+    assert out.dtype == want.dtype
+    np.testing.assert_array_equal(out, want)
+    whole = make((np.arange(24).reshape(4, 6) * 3).astype(whole.dtype))
+    np.testing.assert_array_equal(f(whole), jnp.asarray(whole) + 1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_keep_every_bit():
+    f, _ = warmed(gradix.jit(lambda x: (x, 1 / x)), 2.0)
+    assert np.signbit(f(-0.0)[0]) and f(-0.0)[1] == -np.inf and f(0.0)[1] == np.inf
+    assert np.isnan(f(np.nan)[0]) and f(1e300)[0] == np.inf and f(-1e300)[0] == -np.inf and f(1e-300)[0] == 0
+    assert f(0.1)[0] == np.float32(0.1) and f(0.1)[0].weak_type
+    g, _ = warmed(gradix.jit(lambda z: z * 1), 1 + 2j)
+    out = g(complex(-0.0, 1e300))
+    assert np.signbit(out.real) and out.imag == np.inf and out.dtype == np.complex64
+    with gradix.enable_x64(True):
+        h, out = warmed(gradix.jit(lambda x, n, a: (x, n, a)), 0.1, 2 ** 40, np.full(3, 0.1))
+        assert out[0].dtype == np.float64 and out[0] == 0.1 and out[1] == 2 ** 40 and out[2][1] == 0.1
+        assert float(h(1e300, -2 ** 62, np.zeros(3))[0]) == 1e300
+        with pytest.raises(OverflowError):
+            h(0.1, 2 ** 64, np.zeros(3))
+
+
+def test_an_unused_argument_is_still_checked():
+    f, out = warmed(gradix.jit(lambda n, x, unused: x + 1), 2, np.zeros(3, "f4"), np.zeros(2))
+    np.testing.assert_array_equal(out, [1, 1, 1])
+    with pytest.raises(OverflowError):
+        f(2 ** 40, np.zeros(3, "f4"), np.zeros(2))
+
+
+def test_results_stay_when_the_next_call_copies_its_arguments():
+    f, _ = warmed(gradix.jit(lambda x, n, big: (x, n, x + big.sum(), big)), np.zeros(5, "f4"), 1.0, jnp.ones(4))
+    outs = [f(np.full(5, i, "f4"), float(i), jnp.full(4, i)) for i in range(50)]
+    for i, (x, n, s, big) in enumerate(outs):
+        np.testing.assert_array_equal(x, np.full(5, i))
+        assert n == i and s[0] == 5 * i and big[3] == i
+
+
+def test_memory_is_not_written_again_while_a_program_waits_for_another_argument():
+    f, _ = warmed(gradix.jit(lambda x: x * 2), np.zeros(4, "f4"))
+    names = f._first.__globals__
+    pool, = [value for value in names.values() if type(value) is list and value and type(value[0]) is tuple]
+    assert len(pool) == 1
+    memory = pool[0]
+    f(np.ones(4, "f4"))
+    assert pool == [memory]                                 # one call after the other uses the same
+
+    class Pending:                                          # a program that has not run yet
+        def consume_with_handlers(self, handlers):
+            return [self]
+
+        def is_ready(self):
+            return False
+    executing, = [name for name, value in names.items() if getattr(value, "__name__", "") == "execute_sharded"]
+    execute, names[executing] = names[executing], lambda buffers: Pending()
+    f(np.full(4, 3, "f4"))
+    names[executing] = execute
+    assert pool == [] and memory[0].tolist() == [3, 3, 3, 3]
+    np.testing.assert_array_equal(f(np.full(4, 5, "f4")), np.full(4, 10))
+    assert memory[0].tolist() == [3, 3, 3, 3] and pool[0] is not memory
+
+
 def test_numbers_too_large_raise_as_at_first():
     f, _ = warmed(gradix.jit(lambda n: n + 1), 3)
     with pytest.raises(OverflowError):

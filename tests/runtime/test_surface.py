@@ -17,9 +17,9 @@ _FOLDER = pathlib.Path(runtime.__file__).parent
 
 # Every attribute of jaxlib's modules that the runtime reads.
 NAMES = {
-    "jaxlib._jax": {"Device", "DeviceList", "HostBufferSemantics", "JaxRuntimeError", "PjitFunctionCache",
-                    "SingleDeviceSharding", "config", "jax_jit", "pjit", "array_result_handler",
-                    "batched_device_put", "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",
+    "jaxlib._jax": {"Device", "DeviceList", "HostBufferSemantics", "JaxRuntimeError",
+                    "SingleDeviceSharding", "array_result_handler", "batched_device_put",
+                    "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",
                     "hlo_module_cost_analysis", "mlir", "set_tracebacks_enabled"},
     "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "make_cpu_client",
                           "register_custom_call_target", "_version"},

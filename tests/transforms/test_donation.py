@@ -198,6 +198,54 @@ def test_strict_names_the_leaves_of_which_there_are_too_many():
     assert caught[0].filename == __file__
 
 
+made = {dtype: gradix.jit(lambda dtype=dtype: jnp.arange(4096).astype(dtype)) for dtype in ("float32", "bfloat16", "int8", "complex64")}
+add_one = {strict: gradix.jit(lambda x: x + 1, donate_argnums=0, donate_strict=strict) for strict in (False, True)}
+
+
+@pytest.mark.parametrize("dtype", made)
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_was_printed_still_gives_its_memory(dtype, strict):
+    for look in (repr, np.asarray, lambda x: x[:2].tolist(), np.array, hash_of):
+        x = made[dtype]()
+        place = pointer(x)
+        look(x)
+        assert pointer(add_one[strict](x)) == place and x.is_deleted()
+
+
+def hash_of(x):
+    return x.tobytes()
+
+
+@pytest.mark.parametrize("dtype", made)
+@pytest.mark.parametrize("view", [np.asarray, lambda x: np.asarray(x)[2:], lambda x: np.asarray(x).reshape(2, -1).T])
+def test_a_view_keeps_its_values_and_strict_says_so(dtype, view):
+    x = made[dtype]()
+    seen = view(x)
+    before = seen.copy()
+    with pytest.raises(ValueError, match=rf"(?s){dtype}\[4096\] of argument x: a NumPy view of it is in use.*instead: keep a copy"):
+        add_one[True](x)
+    assert not x.is_deleted() and x[1] == 1
+    out = add_one[False](x)                     # copied, and the view still shows what it showed
+    assert x.is_deleted() and out[1] == 2
+    np.testing.assert_array_equal(seen, before)
+    y = made[dtype]()
+    view(y)
+    add_one[True](y)                            # the view is gone
+
+
+@pytest.mark.parametrize("was_used", [False, True])
+def test_memory_of_numpy_is_copied_and_the_copy_used(was_used):
+    raw = np.zeros(4096 * 4 + 64, np.uint8)
+    start = -raw.__array_interface__["data"][0] % 64
+    aligned = raw[start:start + 4096 * 4].view(np.float32)          # which XLA would otherwise read where it is
+    for x in (jnp.from_dlpack(aligned), jnp.from_dlpack(aligned[1:]), jnp.asarray(aligned)):
+        seen = np.asarray(x)
+        if was_used:
+            made["float32"]() + gradix.jit(lambda x: x * 2)(x)[:1]
+        assert add_one[True](x)[3] == 1 and x.is_deleted()
+        assert not aligned.any() and not seen.any()
+
+
 def test_strict_is_content_where_all_is_used():
     table = jnp.arange(100.0)
     f = gradix.jit(lambda x, y: (y + x + table[0], x - 1), donate_argnums=(0, 1), donate_strict=True)

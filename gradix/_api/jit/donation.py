@@ -1,9 +1,14 @@
 """Donated arguments: which of them no result can replace, and why."""
 from __future__ import annotations
 
+import sys
 import warnings
 
+import numpy as np
+
 from gradix._base import source
+from gradix._core.array import ArrayImpl, is_shared
+from gradix._runtime import xla
 
 
 def check(module, traced) -> None:
@@ -41,3 +46,63 @@ def _reason(i: int, module, name: str) -> str:
     if same:
         return f"the {len(same)} results of this type already live on other donated arguments"
     return f"no result of {name} has this shape and dtype; they are {', '.join([a.str_short() for a in module.out_avals])}"
+
+
+def own(x: ArrayImpl) -> ArrayImpl:
+    """A donated array with memory XLA may write to: not a number many hold, nor NumPy's, nor what our own view holds."""
+    if is_shared(x):
+        x = ArrayImpl(x.host, x.aval)
+    host = x._host
+    if host is not None:
+        if x._buffer is None or not _is_fetched(host) and _is_at(x._buffer, host):
+            x._buffer = xla.put(host, x.aval)           # which copies, as XLA would, each time
+        x._host = None
+    return x
+
+
+def check_held(args, donated, traced) -> None:
+    """Raise for donated arrays that NumPy views of the user's still show: XLA would give the result other memory.
+
+    Args:
+        args: of the program, its constants first.
+        donated: the numbers of those donated.
+
+    Raises:
+        ValueError: there are some; they keep their values.
+    """
+    names, n, lines = traced.debug.arg_names, len(traced.consts), []
+    for i in donated:
+        x = args[i]
+        if _is_viewed(x):
+            name = names[i - n] if i - n < len(names) else f"number {i - n}"
+            lines.append(f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values must stay")
+    if lines:
+        advice = f"  instead: keep a copy, np.array(x), in place of the view, or give {traced.name} a copy, x.copy()."
+        raise ValueError("Some donated buffers were not usable:\n" + "\n".join([*lines, advice]))
+
+
+def _is_viewed(x: ArrayImpl) -> bool:
+    """Whether a view of the user's shows the memory of the array's buffer."""
+    return x._buffer is not None and x._host is not None and _is_fetched(x._host) and any(
+        n > least for n, least in zip(_holders(x), _UNVIEWED))
+
+
+def _holders(x) -> list[int]:
+    """How many refer to the host form of an array, and to what it is a view of: NumPy's views of it hold one of both."""
+    arrays = [x._host, x._host.base] if isinstance(x._host.base, np.ndarray) else [x._host]
+    return [sys.getrefcount(a) for a in arrays]
+
+
+_UNVIEWED = _holders(ArrayImpl(np.zeros(2)[:], None))
+
+
+def _is_fetched(host: np.ndarray) -> bool:
+    """Whether an array looks at a buffer's memory, rather than the buffer at the array's."""
+    base = host
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base is not None
+
+
+def _is_at(buffer, host: np.ndarray) -> bool:
+    return xla.unsafe_buffer_pointer(buffer) == host.__array_interface__["data"][0]

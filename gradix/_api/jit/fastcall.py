@@ -16,7 +16,7 @@ from gradix._runtime import xla
 from gradix._runtime.program import to_device
 
 _LEAVES_LIMIT = 512
-_BYTES_LIMIT = 1 << 16            # of NumPy arrays given as they are: larger ones may be read after the call returns
+_BYTES_LIMIT = 1 << 18            # of memory kept for NumPy arrays to be copied to, of all arguments
 _NUMBERS = (bool, int, float, complex)
 _NAMED = (bool, int, str, type(None))           # static arguments that one comparison tells apart
 MISS: Any = object()
@@ -34,6 +34,8 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.leaves: list[tuple[str, Any]] = []
+        self.memory = ""                                # the variable that holds memory to copy arguments to
+        self.checks = 0                                 # how many of the lines find out whether the signature is met
 
     def name(self, value: Any, prefix: str = "k") -> str:
         found = f"{prefix}{len(self.names)}"
@@ -103,6 +105,11 @@ class _Writer:
         raise _Unsuited
 
 
+def no_code(args: tuple, kwargs: dict) -> Any:
+    """What a function has that no code was written for."""
+    return MISS
+
+
 def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Callable | None:
     """`call(args, kwargs)` for arguments like these: the function's result, or MISS where they are of another signature.
 
@@ -126,7 +133,7 @@ def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[A
         inputs = _write_leaves(w, traced)
         _write_run(w, traced, inputs)
         _write_results(w, traced)
-    except (_Unsuited, TypeError, xla.Mismatch):
+    except (_Unsuited, TypeError):
         return None
     return _defined(w, _options.context)
 
@@ -137,35 +144,64 @@ def _dynamic(args, kwargs, is_static):
 
 
 def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
-    w.unless(f"len(args) == {len(args)} and len(kwargs) == {len(kwargs)}" if kwargs else
-             f"len(args) == {len(args)} and not kwargs")
-    for i, value in enumerate(args):
-        (w.static if is_static(i) else w.take)(w.let(f"args[{i}]"), value)
+    w.lines.append(f"if {f'len(kwargs) != {len(kwargs)}' if kwargs else 'kwargs'}: return MISS")
+    names = [f"a{i}" for i in range(len(args))]
+    w.lines.append("".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS")
+    for i, (name, value) in enumerate(zip(names, args)):
+        (w.static if is_static(i) else w.take)(name, value)
     for key in sorted(kwargs):
         (w.static if is_static(key) else w.take)(w.let(f"kwargs[{key!r}]"), kwargs[key])
 
 
-def _write_leaves(w: _Writer, traced: Traced) -> list[tuple[str, Any]]:
-    """Lines that check each leaf; the program's inputs as expressions, with an example of each."""
-    inputs: list[tuple[str, Any]] = []
+def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
+    """Lines that check each leaf, and copy what is no array of ours; the program's inputs as expressions."""
+    program = traced.program
+    assert program is not None
+    first = len(traced.consts)
+    used = range(first + len(w.leaves)) if program.kept is None else program.kept
+    inputs: list[str] = [_buffer(w, w.name(c)) for c in traced.consts]
+    copied: list[tuple[int, str, Any]] = []
     for aval, (var, value) in zip(traced.avals, w.leaves):
         if type(value) is ArrayImpl:
             w.unless(f"{var}.aval is {w.name(aval)}")
-            inputs.append((_buffer(w, var), to_device(value)))
+            inputs.append(_buffer(w, var))
+            continue
+        w.unless(f"type({var}) is {w.name(type(value))}")
+        if isinstance(value, (np.ndarray, np.generic)):
+            if value.dtype.kind not in "biufc" or not value.dtype.isnative or not value.size:
+                raise _Unsuited
+            w.unless(f"{var}.dtype is {w.name(value.dtype)}")
+        if type(value) is np.ndarray:
+            w.unless(f"{var}.shape == {value.shape}")
+        if len(inputs) in used:
+            copied.append((len(inputs), var, value))
+        elif type(value) is int:
+            raise _Unsuited                                 # which may be too large, used or not
+        inputs.append("")
+    if copied:
+        _write_copies(w, traced, copied, inputs)
+    return [w.name(c) for c in program.consts] + [inputs[i] for i in used]
+
+
+def _write_copies(w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]) -> None:
+    """Lines that copy NumPy arrays and numbers to memory the program reads, which one call at a time has for itself."""
+    assert traced.program is not None
+    avals = [traced.avals[i - len(traced.consts)] for i, _, _ in copied]
+    if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
+        raise _Unsuited
+    make = xla.staging(avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device)
+    if make is None or not traced.program.out_avals:
+        raise _Unsuited
+    w.memory = pool = w.name([])
+    w.lines.append(f"try: memory = {pool}.pop()")
+    w.lines.append(f"except IndexError: memory = {w.name(make)}()")
+    w.lines.append(", ".join([f"s{i}, b{i}" for i, _, _ in copied]) + " = memory")
+    for i, var, value in copied:
+        inputs[i] = f"b{i}"
+        if type(value) is complex:
+            w.lines.append(f"s{i}[0] = {var}.real; s{i}[1] = {var}.imag")
         else:
-            w.unless(f"type({var}) is {w.name(type(value))}")
-            if isinstance(value, (np.ndarray, np.generic)):
-                if value.nbytes > _BYTES_LIMIT or value.dtype.kind not in "biufc" or not value.dtype.isnative:
-                    raise _Unsuited
-                w.unless(f"{var}.dtype is {w.name(value.dtype)}")
-            inputs.append((var, value))
-    captured = [(_buffer(w, w.name(c)), to_device(c)) for c in traced.consts]
-    inputs = captured + inputs
-    program = traced.program
-    assert program is not None
-    if program.kept is not None:
-        inputs = [inputs[i] for i in program.kept]
-    return [(w.name(c), c) for c in program.consts] + inputs
+            w.lines.append(f"s{i}[{'0' if type(value) in _NUMBERS else '...'}] = {var}")
 
 
 def _buffer(w: _Writer, var: str) -> str:
@@ -174,37 +210,17 @@ def _buffer(w: _Writer, var: str) -> str:
     return found
 
 
-def _write_run(w: _Writer, traced: Traced, inputs) -> None:
-    """The line that runs the program: at once, or, for NumPy arrays and numbers, by jaxlib's dispatcher."""
+def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
+    """The line that runs the program. Memory that was copied to is free again once the program is done, which it is by
+    then, unless another argument was still being computed."""
     assert traced.program is not None
     executable = traced.program.executable
-    given = ", ".join([var for var, _ in inputs])
-    outs = "".join([f"o{i}, " for i in range(len(executable.out_avals))]) or "()"
-    if all(type(value) is ArrayImpl for _, value in w.leaves):
-        run = f"{w.name(executable.execute)}([{given}]).consume_with_handlers({w.name(executable.handlers)})"
-        w.lines.append(f"{outs}= {run}" if executable.out_avals else run)
-        return
-    if _options.jax_enable_x64 or not xla.is_dispatcher_available():
-        raise _Unsuited
-    call = xla.dispatcher(executable, _once(traced), tuple([value for _, value in inputs]))
-    run = f"{w.name(call)}({given})"
-    w.lines.append(f"try: {outs}= {run}" if executable.out_avals else f"try: {run}")
-    w.lines.append("except (Mismatch, OverflowError, TypeError): return MISS")
-
-
-def _once(traced: Traced) -> Callable[..., list]:
-    """Runs the program on buffers, NumPy arrays and numbers."""
-    assert traced.program is not None
-    executable = traced.program.executable
-
-    def run(*args):
-        buffers = []
-        for aval, x in zip(executable.in_avals, args):
-            if isinstance(x, (np.ndarray, np.generic, *_NUMBERS)):
-                x = xla.put(np.asarray(x, aval.dtype), aval)
-            buffers.append(x)
-        return list(executable.run(buffers))
-    return run
+    w.checks = len(w.lines)
+    outs = "".join([f"o{i}, " for i in range(len(executable.out_avals))])
+    run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
+    w.lines.append(f"{outs}= {run}" if outs else run)
+    if w.memory:
+        w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 
 
 def _write_results(w: _Writer, traced: Traced) -> None:
@@ -222,13 +238,12 @@ def _write_results(w: _Writer, traced: Traced) -> None:
 
 def _defined(w: _Writer, context) -> Callable:
     """The function of the lines; outside of its signature, the lookups it makes fail and are a miss."""
-    run = next(i for i, line in enumerate(w.lines) if "o0, " in line or "consume_with" in line or line.startswith("try"))
-    checks, rest = w.lines[:run], w.lines[run:]
+    checks, rest = w.lines[:w.checks], w.lines[w.checks:]
     source = ["def call(args, kwargs):",
               " if options.context is not context or state.depth: return MISS",
               " try:", *["  " + line for line in checks],
               " except (AttributeError, KeyError, TypeError, ValueError): return MISS", *[" " + line for line in rest]]
     names = {**w.names, "MISS": MISS, "ArrayImpl": ArrayImpl, "new": ArrayImpl.__new__, "to_device": to_device, "flatten": flatten,
-             "options": _options, "state": state, "context": context, "Mismatch": xla.Mismatch}
+             "options": _options, "state": state, "context": context}
     exec(compile("\n".join(source), "<call of a jitted function>", "exec"), names)
     return names["call"]

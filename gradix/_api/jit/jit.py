@@ -21,13 +21,17 @@ from gradix._api.arguments import (
     positions,
     signature,
 )
-from gradix._api.jit import stages
-from gradix._api.jit.fastcall import MISS, write_call
+from gradix._api.jit import (
+    abstracted,
+    inner,  # noqa: F401  (installs what runs jitted functions inside of others)
+    stages,
+)
+from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.specialize import Tree, paths_of
 from gradix._api.jit.stats import Signature, Stats, TraceLog
-from gradix._api.jit.traced import Traced, check_results, kind_of_traced
+from gradix._api.jit.traced import Traced, kind_of_traced
 from gradix._api.leaves import as_result, path_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
@@ -36,14 +40,11 @@ from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
-from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
-from gradix._runtime import dispatch, program as _program, xla
-from gradix._runtime.program import Program
-from gradix._transforms.cse import simplify
-from gradix._transforms.staging import eval_closed, hoist, stage_closed, stage_with_refs
+from gradix._runtime import dispatch, xla
+from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
 
 _options = _config.state
 
@@ -81,28 +82,34 @@ def jitted_functions() -> list[JitFunction]:
 class JitFunction:
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
-    __slots__ = ("_calls", "_fast", "__dict__", "__weakref__")      # what every call reads, where it is found quickest
+    __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
 
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
-                 max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False):
+                 max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False,
+                 abstracted_axes: Any = None):
         functools.update_wrapper(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
         self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
-        self._donate_strict = donate_strict
+        self._donate_strict, self._abstracted_axes = donate_strict, abstracted_axes
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
         self._plans: dict[int, tuple[list, list]] = {}
         self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
         self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
+        self._first: Callable = no_code                         # the first of them
         self._mixed: dict[tuple, int] = {}                      # calls with arguments that are no arrays of ours
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
         next(self._calls)
-        for call in self._fast:
+        result = self._first(args, kwargs)
+        return result if result is not MISS else self._call(args, kwargs)
+
+    def _call(self, args, kwargs):
+        for call in self._fast[1:]:
             result = call(args, kwargs)
             if result is not MISS:
                 return result
@@ -165,6 +172,7 @@ class JitFunction:
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
             self._fast = (call, *self._fast[:_FAST_LIMIT - 1])
+            self._first = call
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
         key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
@@ -187,6 +195,8 @@ class JitFunction:
         self._cache[key] = traced
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
+        if self._abstracted_axes is not None:
+            abstracted.check_sizes(self._abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
         out: dict[str, Any] = {}
         dynamic, named, values = self._parts(args, kwargs)
@@ -365,7 +375,7 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forget all traces and compiled programs of this function."""
         self._cache.clear()
-        self._fast = ()
+        self._fast, self._first = (), no_code
         self._mixed.clear()
 
     def stats(self) -> Stats:
@@ -415,33 +425,9 @@ def _bound_axes() -> list:
     return [(name, t.size) for name, t in state.axes.items()]
 
 
-def _run_call(args, params):
-    """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
-    closed = params["jaxpr"]
-    found = closed.memo.get("program")
-    if found is None:
-        found = closed.memo["program"] = Program(simplify(closed), params["name"])
-    outs = found(list(args))
-    if _options.jax_debug_nans or _options.jax_debug_infs:
-        check_results(outs, params["name"], closed, args)
-    return outs
-
-
-def _trace_expand(function, avals, params) -> ClosedJaxpr:
-    """Trace a primitive's `expand`, for lowering."""
-    def flat(*xs):
-        out = function(*xs, **params)
-        return list(out) if isinstance(out, (list, tuple)) else [out]
-    return stage_closed(flat, avals)
-
-
-jit_p.run = _run_call
-_program.install_tracer(_trace_expand)
-
-
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
-        backend: str | None = None, inline: bool = False, compiler_options: dict | None = None,
+        backend: str | None = None, inline: bool = False, abstracted_axes=None, compiler_options: dict | None = None,
         max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
@@ -452,20 +438,24 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
+        abstracted_axes: names for axes of the positional arguments: `{axis: name}` or a tuple of names, for all of them, or
+            a tree of these that is a prefix of the arguments. Axes of one name must be of one size, or the call raises.
+            XLA's programs are of fixed sizes, so each size is compiled as without names.
         compiler_options: XLA debug options by name.
         max_traces: how often the function may be traced; one time more raises and says what differed.
         specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
             is run to get the value, and each way the function goes is kept as compiled segments.
         max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
-        donate_strict: raise, instead of warn, where no result can take over the memory of a donated argument.
+        donate_strict: raise where no result can take over the memory of a donated argument, which otherwise only warns, or
+            where a NumPy view of it is in use.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
 
     Raises:
-        TypeError: `fun` is not callable, or a leaf of an argument is no array.
-        ValueError: a static argument is an array, or has neither a hash nor content that can be told; with
-            donate_strict, a donated argument cannot be used.
+        TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument is no array.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be told; axes of one name
+            differ in size; with donate_strict, a donated argument cannot be used.
         RetraceError: more than `max_traces` traces.
 
     Example:
@@ -481,7 +471,8 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  static_argnums=static_argnums, static_argnames=static_argnames,
                                  donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
-                                 compiler_options=compiler_options, max_traces=max_traces, specialize=specialize,
+                                 abstracted_axes=abstracted_axes, compiler_options=compiler_options,
+                                 max_traces=max_traces, specialize=specialize,
                                  max_paths=max_paths, donate_strict=donate_strict)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
@@ -493,8 +484,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
                          f"donate_argnums={donated}. A static argument has no memory to donate.")
+    abstracted.check_form(abstracted_axes)
     if specialize and (donated or donated_names):
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
-                       max_paths if specialize else None, donate_strict)
+                       max_paths if specialize else None, donate_strict, abstracted_axes)

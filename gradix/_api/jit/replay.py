@@ -2,12 +2,14 @@
 
 A function's own code decides, checks and promotes in every call; for types it has met before, all of that comes out the
 same. So its program is traced once, what depends on no argument is computed once, and the rest is written as straight code
-that calls the operations' host rules: the same answers bit for bit, since the same rules give them.
+that calls the operations' host rules: the same answers bit for bit, since the same rules give them. A function may have a
+host rule of its own, which takes the place of its program from the first call on. A long program is compiled in the end.
 """
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from operator import itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._runtime import dispatch, policy
+from gradix._runtime.program import Program
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import stage
@@ -28,6 +31,9 @@ _FIRST = 16               # the call of given types that is traced, which takes 
 _LIMIT = 1 << 8           # signatures of one function
 _ELEMENTS = 1 << 12       # of an equation's operands and results
 _EQUATIONS = 400
+_LONG = 15                # operations of NumPy that take longer than a compiled program, functions of ours counted twice
+_COMPILE_AFTER = 256      # replays of a long program, after which compiling it has paid for itself
+_STABLE = (np.ufunc, itemgetter, methodcaller)      # rules whose results have the same type for the same types of operands
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
@@ -39,11 +45,19 @@ class NotReplayable(Exception):
     """An operation has no host rule, or is better done by XLA."""
 
 
-def replayed(function: Callable) -> Callable:
+def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:
     """`function`, replayed where it is called eagerly with small arrays of types it has met before.
 
     For functions of arrays and plain parameters whose operations depend on types and parameters only: those that look at
-    an array's values, warn, or have effects must not be replayed.
+    an array's values, warn, or have effects must not be replayed. A program of more than fifteen operations is compiled
+    when it has been replayed 256 times, unless `gradix_eager` is "host": counted, so that runs of a program repeat
+    exactly. Integers and booleans stay the same then, floats may differ in their last bits.
+
+    Args:
+        function: what to replay.
+        host: gives the function's own host rule: called as `function` is, with types in place of arrays, it returns what
+            computes the result from the NumPy arrays, or None where it has no rule for these. The rule's results are
+            those of the function's program, floats to a few units in the last place, or NotImplemented.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -52,6 +66,8 @@ def replayed(function: Callable) -> Callable:
         >>> {middle(jnp.arange(4)).item() for _ in range(20)}
         {1.5}
     """
+    if function is None:
+        return functools.partial(replayed, host=host)
     table: dict[tuple, Any] = {}
 
     @functools.wraps(function)
@@ -59,13 +75,12 @@ def replayed(function: Callable) -> Callable:
         if state.stage is not None:
             return function(*args, **kwargs)
         key: list = [_options.context]
-        hosts = []
+        arrays = []
         for a in args:
             t = type(a)
             if t is ArrayImpl:
                 key.append(a.aval)
-                h = a._host
-                hosts.append(a.host if h is None else h)
+                arrays.append(a)
             elif t in _PLAIN:
                 key += t, a
             elif t is float:
@@ -74,14 +89,14 @@ def replayed(function: Callable) -> Callable:
                 key.append(a)
             elif isinstance(a, (type, np.dtype)):
                 key += t, a
-            else:
+            elif not (t is list or t is tuple) or not _is_listed(a, key, arrays):
                 return function(*args, **kwargs)
         if kwargs:
             for name, a in kwargs.items():
                 t = type(a)
                 if t is ArrayImpl:
                     key += name, a.aval
-                    hosts.append(a.host)
+                    arrays.append(a)
                 elif t in _PLAIN or (t is tuple and _INTS.issuperset(map(type, a))) or isinstance(a, (type, np.dtype)):
                     key += name, t, a
                 elif t is float:
@@ -91,59 +106,142 @@ def replayed(function: Callable) -> Callable:
         key = tuple(key)
         found = table.get(key)
         if type(found) is Replay:
-            return found.call(hosts)
+            return found.call(arrays)
         if found is not None and found >= _FIRST:               # it cannot be replayed
             return function(*args, **kwargs)
         if len(table) >= _LIMIT:
             table.clear()
+        rule = _rule(host, args, kwargs) if host is not None and found is None else None
         seen = (found or 0) + 1
         table[key] = seen
-        if seen == _FIRST:
+        if seen == _FIRST or rule:
             try:
-                table[key] = Replay(function, args, kwargs)
+                table[key] = made = Replay(function, args, kwargs, rule)
             except Exception:                                   # whatever it is, the function itself says it better
-                table[key] = _FIRST
+                table[key] = _FIRST if not rule else seen
+            else:
+                if rule:
+                    return made.call(arrays)
         return function(*args, **kwargs)
 
     return call
 
 
+def _rule(host: Callable, args: tuple, kwargs: dict) -> Callable | None:
+    """The function's own host rule for arguments like these."""
+    try:
+        return host(*[a.aval if type(a) is ArrayImpl else a for a in args],
+                    **{name: a.aval if type(a) is ArrayImpl else a for name, a in kwargs.items()})
+    except (AttributeError, TypeError):                         # arguments the function itself complains of
+        return None
+
+
 class Replay:
-    """A function's program for arguments of given types, as code that calls host rules."""
+    """A function's program for arguments of given types, as code that calls host rules; a long one is compiled later."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "host", "left", "program")
 
-    def __init__(self, function: Callable, args: tuple, kwargs: dict):
+    def __init__(self, function: Callable, args: tuple, kwargs: dict, rule: Callable | None = None):
         mode, nans, infs = _modes.get(_options.context) or policy.mode_of(_options.context)
         if mode == "xla" or nans or infs or _options.jax_disable_jit:
             raise NotReplayable
-        closed, tree = _program(function, args, kwargs)
-        self.call = _Writer(closed).function(tree)
+        bound, avals = _of_arrays(function, args, kwargs)
+        closed, tree = _program(bound, avals)
+        if rule is not None:
+            self.call = _ruled(rule, bound, closed, tree)
+            return
+        writer = _Writer(closed)
+        self.call = self.host = writer.function(tree)
+        if writer.work > _LONG and mode != "host":
+            self.call, self.left = self.counted, _COMPILE_AFTER
+            self.program = lambda: Program(closed, getattr(function, "__name__", "replayed")), tree
+
+    def counted(self, arrays: list) -> Any:
+        """Replay the program, once more before it is compiled."""
+        self.left -= 1
+        if self.left <= 0:
+            make, tree = self.program
+            run, one, self.program = make().call, tree == _ONE, None
+            self.call = (lambda arrays: run(arrays)[0]) if one else lambda arrays: tree.unflatten(run(arrays))
+        return self.host(arrays)
 
 
-def _program(function, args, kwargs):
-    """The program of the call's arrays, without what is dead or said twice, and the tree of its results."""
-    names = [name for name, a in kwargs.items() if type(a) is ArrayImpl]
-    places = [i for i, a in enumerate(args) if type(a) is ArrayImpl]
+def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
+    """Whether there are only arrays, and lists of them; they are added to the key and the arrays of a call."""
+    key += type(values), len(values)
+    for a in values:
+        t = type(a)
+        if t is ArrayImpl:
+            key.append(a.aval)
+            arrays.append(a)
+        elif not (t is list or t is tuple) or not _is_listed(a, key, arrays):
+            return False
+    return True
+
+
+def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
+    """The call as a function of its arrays alone, and their types."""
+    found: list = []
+    for a in (*args, *kwargs.values()):
+        _replaced(a, lambda a: found.append(a.aval))
+
+    def bound(*arrays):
+        rest = iter(arrays)
+        following = lambda _: next(rest)                        # noqa: E731
+        return function(*[_replaced(a, following) for a in args], **{n: _replaced(a, following) for n, a in kwargs.items()})
+
+    return bound, found
+
+
+def _replaced(value, by: Callable) -> Any:
+    """An argument with another in place of each of its arrays."""
+    t = type(value)
+    if t is ArrayImpl:
+        return by(value)
+    return t([_replaced(a, by) for a in value]) if t is list or t is tuple else value
+
+
+def _program(bound, avals):
+    """The program of a function of arrays, without what is dead or said twice, and the tree of its results."""
     trees = []
 
     def flat(*arrays):
-        given, named = list(args), dict(kwargs)
-        for i, a in zip(places, arrays):
-            given[i] = a
-        named.update(zip(names, arrays[len(places):]))
-        outs, tree = flatten(function(*given, **named))
+        outs, tree = flatten(bound(*arrays))
         if any(not isinstance(x, Array) for x in outs):
             raise NotReplayable
         trees.append(tree)
         return outs
 
-    avals = [args[i].aval for i in places] + [kwargs[name].aval for name in names]
     jaxpr, consts = stage(flat, avals)
     jaxpr = cse_jaxpr(dce_jaxpr(jaxpr, keep_inputs=True)[0])
     if jaxpr.effects:
         raise NotReplayable
     return ClosedJaxpr(jaxpr, consts), trees[0]
+
+
+def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callable[[list], Any]:
+    """A function's own host rule, on arrays; where it says NotImplemented, the function itself."""
+    avals = closed.out_avals
+    if sum([a.size for a in (*closed.in_avals, *avals)]) > _ELEMENTS:
+        raise NotReplayable
+    aval, one = avals[0], tree == _ONE
+    quiet, resume, physical, ndarray, dtype = dispatch._quiet, dispatch._resume, dispatch._physical, np.ndarray, aval.dtype
+
+    def call(arrays):
+        token = quiet()
+        try:
+            result = rule(*[a._host if a._host is not None else a.host for a in arrays])
+        finally:
+            resume(token)
+        if result is NotImplemented:
+            return bound(*arrays)
+        if not one:
+            return tree.unflatten([ArrayImpl(physical(r, a), a) for r, a in zip(result, avals)])
+        if type(result) is not ndarray or result.dtype is not dtype:
+            result = physical(result, aval)
+        return ArrayImpl(result, aval)
+
+    return call
 
 
 class _Writer:
@@ -153,7 +251,7 @@ class _Writer:
         self.names: dict[str, Any] = {"ndarray": np.ndarray, "physical": dispatch._physical, "ArrayImpl": ArrayImpl,
                                       "quiet": dispatch._quiet, "resume": dispatch._resume}
         self.lines: list[str] = []
-        self.size = 0
+        self.size = self.work = 0
         self.inputs = [self.fresh() for _ in closed.invars]
         self.known: dict[str, np.ndarray] = {}
         self.outs = self.program(closed, self.inputs)
@@ -197,12 +295,14 @@ class _Writer:
         rule = quick or (functools.partial(prim.host, **eqn.params) if eqn.params else prim.host)
         if all(name in self.known for name in inputs):
             return self.compute(rule, inputs, outs, prim.multiple_results)
+        self.work += 1 if isinstance(rule, _STABLE) else 2
         names = [self.fresh() for _ in outs]
-        called = f"{self.fresh(rule)}({', '.join(inputs)})"
-        self.lines.append(f"{', '.join(names)}{',' if prim.multiple_results else ''} = {called}")
+        line = f"{', '.join(names)}{',' if prim.multiple_results else ''} = {self.fresh(rule)}({', '.join(inputs)})"
         for name, aval in zip(names, outs):
-            dtype, kind = self.fresh(aval.dtype), self.fresh(aval)
-            self.lines.append(f"if type({name}) is not ndarray or {name}.dtype is not {dtype}: {name} = physical({name}, {kind})")
+            if not (isinstance(rule, _STABLE) and _gives(rule, avals, aval)):
+                dtype, kind = self.fresh(aval.dtype), self.fresh(aval)
+                line += f"\n        if type({name}) is not ndarray or {name}.dtype is not {dtype}: {name} = physical({name}, {kind})"
+        self.lines.append(line)
         return names
 
     def compute(self, rule, inputs, outs, multiple: bool) -> list[str]:
@@ -216,18 +316,30 @@ class _Writer:
         return [self.constant(dispatch._physical(r, a)) for r, a in zip(results, outs)]
 
     def function(self, tree) -> Callable[[list], Any]:
-        """Takes NumPy arrays, gives what the function gives."""
+        """Takes the arrays, gives what the function gives."""
         wrapped = [f"ArrayImpl({name}, {self.fresh(aval)})" for name, aval in zip(self.outs, self.avals)]
         result = wrapped[0]
         if tree != _ONE:
             result = f"{self.fresh(tree)}.unflatten([{', '.join(wrapped)}])"
         body = "\n        ".join(self.lines) or "pass"
-        taken = f"[{', '.join(self.inputs)}] = hosts" if self.inputs else "pass"
+        taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host" for i, name in enumerate(self.inputs)])
+        names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
         # the inputs hide the names of the same spelling in the namespace
-        text = (f"def call(hosts):\n    {taken}\n    token = quiet()\n    try:\n        {body}\n    finally:\n        "
+        text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n    finally:\n        "
                 f"resume(token)\n    return {result}\n")
         exec(compile(text, "<replayed>", "exec"), self.names)
         return self.names["call"]
+
+
+def _gives(rule, avals, out) -> bool:
+    """Whether a rule whose results depend on types alone gives an array of type `out`, without more ado."""
+    if not all(isinstance(a.dtype, np.dtype) for a in (*avals, out)):
+        return False
+    try:
+        found = rule(*[np.ones(a.shape, a.dtype) for a in avals])
+    except Exception:
+        return False
+    return type(found) is np.ndarray and found.dtype is out.dtype and found.shape == out.shape
 
 
 def _host(x) -> np.ndarray:

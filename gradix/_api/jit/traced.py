@@ -8,10 +8,9 @@ from typing import Any
 from gradix._api.jit import donation
 from gradix._api.jit.tiers import first_calls_on_host, run_on_host
 from gradix._base import config as _config, source
-from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.key_flow import call_checked, key_flow
-from gradix._runtime import dispatch, xla
+from gradix._runtime import dispatch
 from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
@@ -72,14 +71,16 @@ class Traced:
 
     def run_donating(self, program: Program, leaves):
         """As `run`; the arguments whose memory a result took over have no value any more."""
-        donated = frozenset(self.donated)
-        given = [ArrayImpl(x.host, x.aval) if i in donated and is_shared(x) else x for i, x in enumerate(leaves)]
-        args = [*self.consts, *given]
+        n, donated = len(self.consts), self.donated
+        args = [*self.consts, *leaves]
+        if self.strict:
+            donation.check_held(args, program.donated, self)
+        for i in donated:
+            args[i + n] = donation.own(args[i + n])
         outs = program(args)
-        taken, n = Donation(self.debug, self.name, source.current()), len(self.consts)
+        taken = Donation(self.debug, self.name, source.current())
         for i in program.donated:
-            xla.delete(args[i]._buffer)             # XLA copies, and keeps, memory it may not write to
-            args[i]._host = args[i]._buffer = None
+            args[i]._host = args[i]._buffer = None  # memory XLA may not write to lives on with the views that hold it
             args[i]._extra = taken, i - n
         return outs
 

@@ -1,0 +1,80 @@
+"""`abstracted_axes` of `jit`: axes that are given a name, and of which those of one name must be of one size."""
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
+
+_FORM = ("abstracted_axes names axes of the positional arguments: a dict from axis to name, such as {0: 'n'}, or a tuple with a name "
+         "or None for each axis, such as ('n', None), for all of them, or a tree of these that is a prefix of the arguments")
+
+
+def _is_named(x: Any) -> bool:
+    """Whether a part of the tree names the axes of all arrays at its place."""
+    if x is None:
+        return True
+    if isinstance(x, dict):
+        return all(type(axis) is int for axis in x)
+    return isinstance(x, tuple) and all(name is None or isinstance(name, str) for name in x)
+
+
+def check_form(axes: Any) -> None:
+    """Raise where `axes` cannot name any.
+
+    Raises:
+        TypeError: a part is no dict from axis to name and no tuple of names.
+    """
+    for part in tree_flatten(axes, is_leaf=_is_named)[0]:
+        if not _is_named(part):
+            raise TypeError(f"{_FORM}; got {part!r} of type {type(part).__name__} in {axes!r}.")
+        if isinstance(part, dict):
+            for axis, name in part.items():
+                if not isinstance(name, Hashable) or name is None:
+                    raise TypeError(f"{_FORM}; got the name {name!r} of type {type(name).__name__} for axis {axis}.")
+
+
+def check_sizes(axes: Any, args: tuple, function: str) -> None:
+    """Raise where axes of the same name differ in size.
+
+    Args:
+        args: the positional arguments.
+        function: its name.
+
+    Raises:
+        ValueError: they differ, an array has no such axis, or `axes` is no prefix of the arguments.
+    """
+    leaves = tree_flatten_with_path(args)[0]
+    sizes: dict[Any, tuple[int, str]] = {}
+    for part, (path, x) in zip(_spread(axes, args, function), leaves):
+        shape = np.shape(x) if not hasattr(x, "shape") else x.shape
+        for axis, name in _pairs(part):
+            if not -len(shape) <= axis < len(shape):
+                raise ValueError(f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, whose shape {shape} "
+                                 f"has {len(shape)} axes. {_FORM}.")
+            here = shape[axis], f"axis {axis} of args{keystr(path)}"
+            first = sizes.setdefault(name, here)
+            if first[0] != here[0]:
+                raise ValueError(f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: {first[0]}, "
+                                 f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of one size.")
+
+
+def _spread(axes: Any, args: tuple, function: str) -> list:
+    """For each leaf of the arguments the part of the tree that names its axes."""
+    parts, tree = tree_flatten(axes, is_leaf=_is_named)
+    try:
+        below = tree.flatten_up_to(args)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional arguments: {error}. "
+                         f"{_FORM}.") from None
+    return [part for part, x in zip(parts, below) for _ in tree_flatten(x)[0]]
+
+
+def _pairs(part: Any):
+    if part is None:
+        return ()
+    if isinstance(part, dict):
+        return part.items()
+    return [(i, name) for i, name in enumerate(part) if name is not None]

@@ -1,0 +1,37 @@
+"""Jitted functions inside of others: run on concrete arrays, and traced for lowering."""
+from __future__ import annotations
+
+from gradix._api.jit.traced import check_results
+from gradix._base import config as _config
+from gradix._control.call import jit_p
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._runtime import program as _program
+from gradix._runtime.program import Program
+from gradix._transforms.cse import simplify
+from gradix._transforms.staging import stage_closed
+
+_options = _config.state
+
+
+def _run_call(args, params):
+    """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
+    closed = params["jaxpr"]
+    found = closed.memo.get("program")
+    if found is None:
+        found = closed.memo["program"] = Program(simplify(closed), params["name"])
+    outs = found(list(args))
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        check_results(outs, params["name"], closed, args)
+    return outs
+
+
+def _trace_expand(function, avals, params) -> ClosedJaxpr:
+    """Trace a primitive's `expand`, for lowering."""
+    def flat(*xs):
+        out = function(*xs, **params)
+        return list(out) if isinstance(out, (list, tuple)) else [out]
+    return stage_closed(flat, avals)
+
+
+jit_p.run = _run_call
+_program.install_tracer(_trace_expand)
