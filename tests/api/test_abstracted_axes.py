@@ -34,7 +34,8 @@ def test_trees_statics_and_keywords():
     @gradix.jit
     def plain(p, n, k=1.0):
         return p["w"].sum() * n * k
-    f = gradix.jit(lambda p, n, k=1.0: plain(p, n, k), static_argnums=1, abstracted_axes=({"w": ("rows", "columns"), "b": {0: "columns"}}, None))
+    axes = {"w": ("rows", "columns"), "b": {0: "columns"}}, None
+    f = gradix.jit(lambda p, n, k=1.0: plain(p, n, k), static_argnums=1, abstracted_axes=axes)
     assert f({"w": jnp.ones((2, 3)), "b": jnp.ones(3)}, 2, k=jnp.ones(())) == 12
     with pytest.raises(ValueError, match=r"'columns' .*args\[0\]\['b'\], and 3, axis 1 of args\[0\]\['w'\]"):
         f({"w": jnp.ones((2, 3)), "b": jnp.ones(2)}, 2)
