@@ -107,6 +107,15 @@ class Spelled:
     def __or__(self, other):
         return self._binary("or", other)
 
+    def __xor__(self, other):
+        return self._binary("xor", other)
+
+    def __lshift__(self, other):
+        return self._binary("shift_left", other)
+
+    def __rshift__(self, other):
+        return self._binary("shift_right_arithmetic", other)
+
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self):

@@ -12,7 +12,20 @@ from gradix._ops.families import Elementwise
 from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
-from gradix._ops.wide_lowering import lower_acos, lower_asin, lower_atan, lower_atan2, lower_cos, lower_sin, lower_tan
+from gradix._ops.vectors.lowering import (
+    lower_acos,
+    lower_acosh,
+    lower_asin,
+    lower_asinh,
+    lower_atan,
+    lower_atan2,
+    lower_atanh,
+    lower_cos,
+    lower_cosh,
+    lower_sin,
+    lower_sinh,
+    lower_tan,
+)
 
 
 def _one(x):
@@ -51,14 +64,14 @@ acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x
 atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo=on_branch(lower_atan), dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
-sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
-cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT, singular=True)
+sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo=lower_sinh, dtypes=INEXACT, singular=True)
+cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo=lower_cosh, dtypes=INEXACT, singular=True)
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
-                      hlo=on_branch("chlo.asinh"), dtypes=INEXACT)
-acosh_p = Elementwise("acosh", np.arccosh, hlo=on_branch("chlo.acosh", real=False), dtypes=INEXACT,
+                      hlo=on_branch(lower_asinh), dtypes=INEXACT)
+acosh_p = Elementwise("acosh", np.arccosh, hlo=on_branch(lower_acosh, real=False), dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))), singular=True)
 atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
-                      hlo=on_branch("chlo.atanh"), dtypes=INEXACT, singular=True)
+                      hlo=on_branch(lower_atanh), dtypes=INEXACT, singular=True)
 
 
 def sin(x, *, accuracy=None):

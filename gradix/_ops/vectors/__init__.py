@@ -1,0 +1,1 @@
+"""Elementary functions as formulas of float vectors, for programs compiled for CPUs."""

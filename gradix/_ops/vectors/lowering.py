@@ -1,0 +1,96 @@
+"""Where formulas of vectors take the place of XLA's functions: on CPUs, for arrays large enough to pay for compiling them.
+
+XLA takes some functions from the C library, one element at a time, and has others that are slow or inexact. Small arrays keep
+them, as they compile in less time; so do other platforms.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.exact_lowering import cube_root
+from gradix._ops.formulas import Spelled
+from gradix._ops.vectors import exponential, powers, trigonometric
+from gradix._ops.vectors.trigonometric import LIMITS
+from gradix._ops.vectors.vocabulary import Vectors
+
+_F32, _F64, _BOOL = np.dtype("float32"), np.dtype("float64"), np.dtype("bool")
+_HALVES = frozenset([np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)])
+_FLOATS = _HALVES | {_F32, _F64}
+_LEAST = 1 << 11                        # elements from which on this pays
+
+
+def _pays(em, out, dtypes=_FLOATS) -> bool:
+    return em.platform == "cpu" and out.dtype in dtypes and type(out.size) is int and out.size >= _LEAST
+
+
+def _called(em, out, formula: Callable, *xs):
+    """The formula as a private function, of half precisions in float32."""
+    dtype = _F64 if out.dtype == _F64 else _F32
+    xs = tuple([em.convert(x, dtype) for x in xs])
+
+    def body(*values):
+        return [formula(Vectors(em, dtype), *[Spelled(em, x) for x in values]).value]
+    aval = make_aval(out.shape, dtype)
+    return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)
+
+
+def _vectors(plain, formula: Callable, dtypes=_FLOATS):
+    """A lowering by a formula, and by XLA's function `plain`, a name or a lowering, where that is no gain."""
+    def lower(em, out, *xs):
+        if _pays(em, out, dtypes):
+            return _called(em, out, formula, *xs)
+        return em.op(plain, out, *xs) if isinstance(plain, str) else plain(em, out, *xs)
+    return lower
+
+
+def _periodic(plain: str, formula: Callable):
+    """As `_vectors`; XLA's function replaces the results of arguments too large for the formula's reduction.
+
+    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores.
+    """
+    def lower(em, out, x):
+        if not _pays(em, out):
+            return em.op(plain, out, x)
+        if out.dtype in _HALVES:
+            return em.convert(lower(em, make_aval(out.shape, _F32), em.convert(x, _F32)), out.dtype)
+        limit, scalar = LIMITS[out.dtype], make_aval((), out.dtype)
+        size = em.op("abs", out, x)
+        finite = em.select(em.compare(size, em.constant(math.inf, out), "LT"), size, em.constant(0, out))
+        largest, = em.reduce([finite], [em.constant(0, scalar)], range(out.ndim), [scalar], "maximum")
+        found = em.compare(largest, em.constant(limit, scalar), "GT")
+
+        def replace(_, x, y):
+            huge = em.compare(em.op("abs", out, x), em.constant(limit, out), "GT")
+            return [em.constant(False, found.aval), x, em.select(huge, em.op(plain, out, x), y)]
+        return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
+    return lower
+
+
+def _power_of_two(em, out, x):
+    return em.op("power", out, em.splat(2, out), x)
+
+
+lower_sin = _periodic("sine", trigonometric.sine)
+lower_cos = _periodic("cosine", trigonometric.cosine)
+lower_tan = _periodic("tan", trigonometric.tangent)
+lower_asin = _vectors("chlo.asin", trigonometric.arcsine)
+lower_acos = _vectors("chlo.acos", trigonometric.arccosine)
+lower_atan = _vectors("chlo.atan", trigonometric.arctangent)
+lower_atan2 = _vectors("atan2", trigonometric.arctangent2)
+lower_sinh = _vectors("chlo.sinh", exponential.sinh)
+lower_cosh = _vectors("chlo.cosh", exponential.cosh)
+lower_asinh = _vectors("chlo.asinh", exponential.arcsinh)
+lower_acosh = _vectors("chlo.acosh", exponential.arccosh)
+lower_atanh = _vectors("chlo.atanh", exponential.arctanh)
+lower_exp2 = _vectors(_power_of_two, exponential.exp2)
+lower_log = _vectors("log", exponential.log, frozenset([_F64]))
+lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
+lower_log1p = _vectors("log_plus_one", exponential.log1p)
+lower_power = _vectors("power", powers.power, _HALVES | {_F32})
+lower_cbrt = _vectors(cube_root, powers.cube_root)
+lower_rsqrt = _vectors("rsqrt", powers.reciprocal_root)

@@ -1,0 +1,127 @@
+"""What formulas of float vectors are written in, beyond `formulas.Program`: bits, signs, powers of two, exact sums.
+
+XLA:CPU turns a chain of such operations into one loop of vectors. Rules that keep the formulas quick and right:
+
+- One width. A loop that holds a 64-bit value has half the lanes, so formulas of float32 keep to float32 and int32.
+- A quotient or a square root goes to one operation only, or XLA computes it, and all before it, once more for another.
+- XLA simplifies (x + c) - c to x where c is constant, so low parts are found by differences of what is not.
+- XLA contracts x·y + z to one rounding where the processor can: formulas may gain by it, and must not need it.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.formulas import Program, Spelled
+
+_F64 = np.dtype("float64")
+
+
+class Vectors(Program):
+    """The vocabulary of formulas of float32 or float64 vectors.
+
+    - `fraction`: the bits of the fraction, 23 or 52; `word` the integer of the same width, of `width` bits.
+    - `one`: the bits of 1, `sign_bit` the number that has the sign bit alone.
+    """
+
+    def __init__(self, em, dtype):
+        super().__init__(em)
+        self.dtype = dtype
+        self.fraction, self.word = (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
+        self.width = 8 * self.word.itemsize
+        self.one = int(np.ones((), dtype).view(self.word))
+        self.sign_bit = int(np.iinfo(self.word).min)
+        self.shifter = 1.5 * 2.0**self.fraction         # whole numbers added to it show in its last bits
+
+    def number(self, value: float, like: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.constant(value, like.value.aval))
+
+    def convert(self, x: Spelled, dtype) -> Spelled:
+        return Spelled(self.em, self.em.convert(x.value, dtype))
+
+    def bits(self, x: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word)))
+
+    def floats(self, i: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype)))
+
+    def round(self, x: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.op("round_nearest_even", x.value.aval, x.value))
+
+    def floor(self, x: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.op("floor", x.value.aval, x.value))
+
+    def polynomial(self, coefficients, x: Spelled) -> Spelled:
+        """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction."""
+        *rest, last, total = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
+        total = x * total + last
+        for c in reversed(rest):
+            total = total * x + c
+        return total
+
+    # -- signs and limits -------------------------------------------------------------------------------------------
+
+    def sign(self, x: Spelled) -> Spelled:
+        """The sign bit, as a word."""
+        return self.bits(x) & self.sign_bit
+
+    def signed(self, x: Spelled, sign: Spelled) -> Spelled:
+        """`x`, negated where the word `sign` has the sign bit."""
+        return self.floats(self.bits(x) ^ sign)
+
+    def at_most(self, x: Spelled, limit: float) -> Spelled:
+        """min(x, limit), NaN where `x` is."""
+        return self.where(x > limit, limit, x)
+
+    def at_least(self, x: Spelled, limit: float) -> Spelled:
+        """max(x, limit), NaN where `x` is."""
+        return self.where(x < limit, limit, x)
+
+    def odd(self, x: Spelled, y: Spelled, size: Spelled) -> Spelled:
+        """`y`, but `x` itself, denormals and zeros of both signs too, where it is so small that x + x³ = x."""
+        return self.where(size < 2.0**-(self.fraction // 2 + 2), x, y)
+
+    # -- powers of two ----------------------------------------------------------------------------------------------
+
+    def nearest(self, x: Spelled) -> tuple[Spelled, Spelled]:
+        """The nearest whole number, and for those below 2²¹ a word that ends with its bits."""
+        k = self.round(x)
+        return k, self.bits(k + self.shifter)
+
+    def power_of_two(self, k: Spelled) -> Spelled:
+        """2ᵏ of a word that ends with the bits of k, in the range of normal numbers."""
+        return self.floats((k << self.fraction) + self.one)
+
+    def times_power(self, x: Spelled, k: Spelled) -> Spelled:
+        """x·2ᵏ, where both are in the range of normal numbers."""
+        return self.floats(self.bits(x) + (k << self.fraction))
+
+    def parted(self, x: Spelled) -> tuple[Spelled, Spelled, Spelled]:
+        """e, 2ᵉ as bits to add to an exponent, and m of x = m·2ᵉ, √½ ≤ m < √2, of a positive normal number."""
+        bits = self.bits(x)
+        least = int(np.sqrt(0.5).astype(self.dtype).view(self.word))
+        above = self.shift_right((bits - least) + self.one, self.fraction)      # e and the bias
+        power = (above << self.fraction) - self.one
+        bias = self.one >> self.fraction
+        if self.fraction == 23:
+            e = self.convert(above - bias, self.dtype)
+        else:                                       # processors before AVX-512 convert int64 one by one
+            e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (self.shifter + bias)
+        return e, power, self.floats(bits - power)
+
+    def shift_right(self, x: Spelled, places: int) -> Spelled:
+        """Of a word that is not negative: AVX2 has no arithmetic shift of int64."""
+        count = self.em.constant(places, x.value.aval)
+        return Spelled(self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count))
+
+    # -- sums and products ------------------------------------------------------------------------------------------
+
+    def sum(self, x: Spelled, y: Spelled) -> tuple[Spelled, Spelled]:
+        """x + y as two numbers (Knuth, TAOCP 2, 4.2.2)."""
+        total = x + y
+        part = total - x
+        return total, (x - (total - part)) + (y - part)
+
+    def high(self, x: Spelled) -> Spelled:
+        """The upper half of the digits of `x`: products of two such numbers are exact."""
+        return self.floats(self.bits(x) & -(1 << (self.fraction + 2) // 2))
