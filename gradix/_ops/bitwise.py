@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import BOOL, INTEGER
+from gradix._core.dtypes import BOOL, INTEGER, NARROW_INTEGER, SIGNED, itemsize_bits
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
@@ -17,28 +17,34 @@ def _bits_of(x) -> int:
     return x.dtype.itemsize * 8
 
 
-def _fits(x, by):
-    """Which shift distances are within the width; XLA defines the rest, NumPy does not."""
-    return (by >= 0) & (by < _bits_of(x)) if by.dtype.kind == "i" else by < _bits_of(x)
+# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or the sign, in NumPy as in XLA.
+_SIGNED_WORD = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
+_PLAIN_WORD = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
 def _host_shift_left(x, by):
-    ok = _fits(x, by)
-    return np.where(ok, np.left_shift(x, np.where(ok, by, 0)), 0).astype(x.dtype)
+    return np.left_shift(x, by).astype(x.dtype, copy=False)
 
 
 def _host_shift_right_arithmetic(x, by):
-    ok, signed = _fits(x, by), x.view(np.dtype(f"i{x.dtype.itemsize}"))      # XLA takes the top bit for a sign always
-    distance = np.where(ok, by, 0).astype(signed.dtype)
-    moved = np.where(ok, np.right_shift(signed, distance), np.where(signed < 0, -1, 0))
-    return moved.astype(signed.dtype).view(x.dtype)
+    if x.dtype in NARROW_INTEGER:
+        return _narrow_shift_right_arithmetic(x, by)
+    word = _SIGNED_WORD[x.dtype.itemsize]                    # XLA takes the top bit for a sign always
+    return np.right_shift(x.view(word), by.view(word)).view(x.dtype)
+
+
+def _narrow_shift_right_arithmetic(x, by):
+    """Of numbers of fewer than 8 bits: with the sign in the bits above, for as far as a byte goes."""
+    bits = itemsize_bits(x.dtype)
+    mask, spare = np.uint8(2 ** bits - 1), np.uint8(8 - bits)
+    signed = np.right_shift(np.left_shift(x.astype(np.uint8), spare).view(np.int8), np.int8(spare))
+    moved = np.right_shift(signed, np.bitwise_and(by.astype(np.uint8), mask).view(np.int8))
+    return moved.astype(x.dtype) if x.dtype in SIGNED else np.bitwise_and(moved.view(np.uint8), mask).astype(x.dtype)
 
 
 def _host_shift_right_logical(x, by):
-    plain = np.dtype(f"u{x.dtype.itemsize}")
-    ok = _fits(x, by)
-    distance = np.where(ok, by, 0).astype(plain)
-    return np.where(ok, np.right_shift(x.view(plain), distance), 0).astype(plain).view(x.dtype)
+    word = _PLAIN_WORD[x.dtype.itemsize]
+    return np.right_shift(x.view(word), by.view(word)).view(x.dtype)
 
 
 def _host_population_count(x):

@@ -23,12 +23,17 @@ class Comparison(NonDifferentiable, Elementwise):
         return em.compare(x, y, self.direction, **({"kind": "TOTALORDER"} if floating else {}))
 
 
+_SIGNED_WORDS = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
+_LARGEST = {n: np.array(np.iinfo(d).max, d) for n, d in _SIGNED_WORDS.items()}
+
+
 def total_order_key(x):
     """Integers ordered as the floats `x` are in IEEE total order."""
     if x.dtype.kind in "biu":
         return x
-    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
-    return np.where(bits < 0, bits ^ np.array(np.iinfo(bits.dtype).max, bits.dtype), bits)
+    size = x.dtype.itemsize
+    bits = x.view(_SIGNED_WORDS[size])
+    return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))     # negative ones turned round
 
 
 def _total(ufunc):

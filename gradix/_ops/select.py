@@ -13,6 +13,13 @@ from gradix._ops.dimensions import memoised
 from gradix._ops.operands import arrays
 
 
+def _masked(which, x, y):
+    """`y` where `which` holds, else `x`, which has the shape of both: quicker than `np.where` on few elements."""
+    out = x.copy()
+    np.putmask(out, which, y)
+    return out
+
+
 class SelectN(Primitive):
     """`cases[which]`, elementwise; `which` beyond the ends takes the nearest case.
 
@@ -45,9 +52,10 @@ class SelectN(Primitive):
         return make_aval(shape, cases[0].dtype, all(c.weak_type for c in cases))
 
     def specialise(self, which, *cases):
-        if which.dtype != bool or not which.ndim:
+        if which.dtype != bool or not which.ndim or len(cases) != 2:
             return None
-        return lambda which, x, y: np.where(which, y, x)
+        x, y = cases
+        return _masked if x.ndim and isinstance(x.dtype, np.dtype) else lambda which, x, y: np.where(which, y, x)
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:

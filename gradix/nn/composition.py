@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 
 from gradix._api.jit.jit import jit
+from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import as_operand
@@ -14,7 +15,7 @@ _EAGER_LIMIT = 1 << 16           # elements up to which composing eagerly is qui
 
 def fused(function: Callable) -> Callable:
     """A function of arrays composed at once while small; large arrays, and traced functions, take it as one program."""
-    compiled = jit(function, static_argnames=static_names(function))
+    compiled, composed = jit(function, static_argnames=static_names(function)), replayed(function)
     name = function.__name__
 
     @functools.wraps(function)
@@ -22,7 +23,7 @@ def fused(function: Callable) -> Callable:
         if not isinstance(x, Array):
             x = as_operand(name, x)
         if state.stage is None and x.aval.size <= _EAGER_LIMIT:
-            return function(x, *args, **kwargs)
+            return composed(x, *args, **kwargs)
         return compiled(x, *args, **kwargs)
 
     return call

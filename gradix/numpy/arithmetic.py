@@ -10,6 +10,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix._core.trace import state
+from gradix.numpy import host_rules
 from gradix.numpy.promotion import (
     as_operand,
     convert,
@@ -181,7 +182,7 @@ def reciprocal(x, /):
     return lax.integer_pow(inexact_operand("reciprocal", x), -1)
 
 
-@replayed
+@replayed(host=host_rules.floor_divide)
 def floor_divide(x1, x2, /):
     """The largest whole number not above `x1 / x2`, elementwise.
 
@@ -212,7 +213,7 @@ def floor_divide(x1, x2, /):
     return _float_divmod(x, y)[0]
 
 
-@replayed
+@replayed(host=host_rules.remainder)
 def remainder(x1, x2, /):
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
 
@@ -266,6 +267,7 @@ def fmod(x1, x2, /):
     return lax.rem(*numeric_operands("fmod", x, y))
 
 
+@replayed(host=host_rules.divmod)
 def divmod(x1, x2, /):
     """`(floor_divide(x1, x2), remainder(x1, x2))`.
 
@@ -396,6 +398,7 @@ def minimum(x, y):
     return lax.min(*operands("minimum", x, y))
 
 
+@replayed
 def fmax(x1, x2):
     """The larger of `x1` and `x2`, elementwise; where one is NaN, the other.
 
@@ -409,6 +412,7 @@ def fmax(x1, x2):
     return where(lax.bitwise_or(first, lax.ne(y, y)), x, y)
 
 
+@replayed
 def fmin(x1, x2):
     """The smaller of `x1` and `x2`, elementwise; where one is NaN, the other.
 
@@ -432,6 +436,7 @@ def _ordered(compare, x, y):
 
 # -- whole numbers -------------------------------------------------------------------------------------------------
 
+@replayed(host=host_rules.gcd)
 def gcd(x1, x2):
     """The greatest common divisor of `|x1|` and `|x2|`, elementwise.
 
@@ -462,6 +467,7 @@ def gcd(x1, x2):
     return convert(found, found.aval.dtype, found.aval.weak_type and not shape)
 
 
+@replayed(host=host_rules.lcm)
 def lcm(x1, x2):
     """The least common multiple of `|x1|` and `|x2|`, elementwise.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
@@ -19,6 +20,7 @@ def _shifts(bitorder: str) -> np.ndarray:
     return bits[::-1].copy() if bitorder == "big" else bits
 
 
+@replayed
 def packbits(a, axis: int | None = None, bitorder: str = "big"):
     """Booleans as the bits of bytes, eight along an axis making one; the last is filled up with zeros.
 
@@ -48,6 +50,7 @@ def packbits(a, axis: int | None = None, bitorder: str = "big"):
     return moveaxis(lax.reduce_sum(placed, (placed.aval.ndim - 1,)), -1, axis)
 
 
+@replayed
 def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: str = "big"):
     """The bits of bytes as zeros and ones, eight along an axis for each.
 

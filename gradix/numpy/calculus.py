@@ -10,6 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix.numpy import host_rules
 from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.conversion import asarray
@@ -127,18 +128,19 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None):
     if any(x.aval.shape[i] < 2 for i in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
                          f"required; got shape {x.aval.shape}.")
-    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [matching(x, 1)] * len(axes)
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
 
 def _gradient(x, h, axis: int):
+    """The derivative along an axis; `h` is the distance between samples, their coordinates, or None for a distance of 1."""
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
-    if h.aval.ndim == 0:
-        two = matching(x, 2)
-        inner = true_divide(true_divide(subtract(part(2, None), part(0, -2)), two), h)
-        first = true_divide(subtract(part(1, 2), part(0, 1)), h)
-        last = true_divide(subtract(part(-1, None), part(-2, -1)), h)
+    if h is None or h.aval.ndim == 0:
+        inner = true_divide(subtract(part(2, None), part(0, -2)), matching(x, 2))
+        first, last = subtract(part(1, 2), part(0, 1)), subtract(part(-1, None), part(-2, -1))
+        if h is not None:
+            first, inner, last = [true_divide(v, h) for v in (first, inner, last)]
     else:
         if h.aval.ndim != 1 or h.aval.shape[0] != x.aval.shape[axis]:
             raise ValueError(f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis "
@@ -153,7 +155,8 @@ def _gradient(x, h, axis: int):
         inner = add(add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None)))
         first = true_divide(subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis))
         last = true_divide(subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis))
-    pieces = [convert(p, x.aval.dtype, h.aval.weak_type and x.aval.weak_type) for p in (first, inner, last)]
+    weak = x.aval.weak_type and (h is None or h.aval.weak_type)
+    pieces = [convert(p, x.aval.dtype, weak) for p in (first, inner, last)]
     return lax.concatenate(pieces, axis)
 
 
@@ -302,7 +305,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
 
 # -- convolution ---------------------------------------------------------------------------------------------------
 
-@replayed
+@replayed(host=host_rules.convolve)
 def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None):
     """The discrete convolution of two vectors.
 
@@ -325,7 +328,7 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
     return _slide(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-@replayed
+@replayed(host=host_rules.correlate)
 def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None):
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 

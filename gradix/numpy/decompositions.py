@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gradix import lax
+from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
+from gradix.numpy import host_rules
 from gradix.numpy.promotion import inexact_operand
 from gradix.numpy.sorting import argsort
 from gradix.numpy.taking import take_along_axis
@@ -85,6 +87,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
     return EighResult(w, v)
 
 
+@replayed(host=host_rules.eigvalsh)
 def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True):
     """Ascending eigenvalues of Hermitian matrices.
 

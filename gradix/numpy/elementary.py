@@ -7,6 +7,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix.numpy import host_rules
 from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching
 from gradix.numpy.selection import where
 
@@ -84,7 +85,7 @@ def arctan2(x1, x2, /):
 atan2 = arctan2
 
 
-@replayed
+@replayed(host=host_rules.hypot)
 def hypot(x1, x2, /):
     """`sqrt(x1² + x2²)` without overflow on the way.
 
@@ -122,6 +123,7 @@ def _scaled_log(x, scale):
     return scale(y)
 
 
+@replayed
 def log2(x, /):
     """The logarithm to base 2.
 
@@ -133,6 +135,7 @@ def log2(x, /):
     return _scaled_log(inexact_operand("log2", x), lambda y: lax.div(y, lax.log(like(y, 2.0))))
 
 
+@replayed
 def log10(x, /):
     """The logarithm to base 10.
 
@@ -144,7 +147,7 @@ def log10(x, /):
     return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
 
 
-@replayed
+@replayed(host=host_rules.logaddexp)
 def logaddexp(x1, x2):
     """log(eˣ¹ + eˣ²), without overflow on the way.
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._base.listing import listing
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy.axes import axes_of, axis_of
@@ -391,6 +392,7 @@ def _shifted(x, axes, by):
     return roll(x, [by(x.aval.shape[i]) for i in axes], axes)
 
 
+@replayed
 def fftshift(x, axes=None):
     """`x` with the zero frequency moved to the middle of the axes.
 
@@ -402,6 +404,7 @@ def fftshift(x, axes=None):
     return _shifted(as_operand("fftshift", x), axes, lambda n: n // 2)
 
 
+@replayed
 def ifftshift(x, axes=None):
     """What `fftshift` moved, moved back.
 

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix.numpy import reductions
 from gradix.numpy.creation import zeros
@@ -67,6 +68,7 @@ def _roots(p):
     return eigvals(concatenate([lax.neg(p[None, 1:] / p[0]), below], 0))
 
 
+@replayed
 def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False):
     """The polynomial nearest to points, in the sum of the squared distances.
 

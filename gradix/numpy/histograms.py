@@ -7,9 +7,10 @@ import numpy as np
 
 from gradix import lax
 from gradix._base.errors import ConcretizationTypeError
+from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import reductions
+from gradix.numpy import host_rules, reductions
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
 from gradix.numpy.logic import greater_equal
@@ -63,6 +64,7 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
+@replayed(host=host_rules.digitize)
 def digitize(x, bins, right: bool = False, *, method: str | None = None):
     """The number of the bin each element falls into.
 

@@ -102,6 +102,7 @@ def stack(arrays, axis: int = 0, out=None, dtype=None):
     return lax.stack(_in_one_dtype("stack", xs, dtype), axis_of(axis, len(shape) + 1))
 
 
+@replayed
 def vstack(tup, dtype=None):
     """Arrays one below the other, along axis 0; those of one axis are rows.
 
@@ -113,6 +114,7 @@ def vstack(tup, dtype=None):
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
+@replayed
 def hstack(tup, dtype=None):
     """Arrays side by side, along axis 1; those of one axis along that.
 
@@ -125,6 +127,7 @@ def hstack(tup, dtype=None):
     return concatenate(xs, 0 if xs[0].aval.ndim == 1 else 1, dtype)
 
 
+@replayed
 def dstack(tup, dtype=None):
     """Arrays one behind the other, along axis 2.
 
@@ -136,6 +139,7 @@ def dstack(tup, dtype=None):
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
+@replayed
 def column_stack(tup):
     """Arrays side by side; those of one axis are columns.
 
@@ -149,6 +153,7 @@ def column_stack(tup):
     return concatenate([x if x.aval.ndim > 1 else lax.reshape(x, (x.aval.size, 1)) for x in xs], 1)
 
 
+@replayed
 def block(arrays):
     """An array put together from nested lists of blocks: the innermost side by side, the outer ones below each other.
 
@@ -183,6 +188,7 @@ def _joined_blocks(arrays):
     return concatenate(raised, -depth), depth + 1
 
 
+@replayed
 def append(arr, values, axis: int | None = None):
     """`values` after the elements of `arr`, along an axis or all in one row.
 
@@ -227,6 +233,7 @@ def split(ary, indices_or_sections, axis: int = 0) -> list:
     return _split("split", ary, indices_or_sections, axis)
 
 
+@replayed
 def array_split(ary, indices_or_sections, axis: int = 0) -> list:
     """`ary` cut along an axis into parts as equal as possible, or before the given indices.
 

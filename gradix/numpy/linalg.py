@@ -179,6 +179,7 @@ def _spectral_norm(x, axes, keepdims: bool, order):
     return lax.expand_dims(out, axes) if keepdims else out
 
 
+@replayed
 def cond(x, p=None):
     """The condition number of matrices: the norm times the norm of the inverse.
 

@@ -169,6 +169,7 @@ def invert(x, /):
 bitwise_not = bitwise_invert = invert
 
 
+@replayed
 def left_shift(x, y, /):
     """The bits of `x` moved up by `y` places, elementwise.
 
@@ -183,6 +184,7 @@ def left_shift(x, y, /):
 bitwise_left_shift = left_shift
 
 
+@replayed
 def right_shift(x1, x2, /):
     """The bits of `x1` moved down by `x2` places, elementwise; the sign stays.
 

@@ -10,6 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
+from gradix.numpy import host_rules
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
 from gradix.numpy.selection import where
@@ -25,6 +26,7 @@ def _bits(x):
     return lax.bitcast_convert_type(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
 
 
+@replayed(host=host_rules.signbit)
 def signbit(x, /):
     """Whether each number is negative, negative zero and NaN included.
 
@@ -48,6 +50,7 @@ def signbit(x, /):
     return lax.lt(bits, number(0, bits.aval.dtype))
 
 
+@replayed(host=host_rules.copysign)
 def copysign(x1, x2, /):
     """`|x1|` with the sign of `x2`, elementwise.
 
@@ -66,6 +69,7 @@ def copysign(x1, x2, /):
     return where(signbit(y), lax.neg(size), size)
 
 
+@replayed
 def nextafter(x, y, /):
     """The floating-point number next to `x` on the way to `y`, elementwise.
 
@@ -77,6 +81,7 @@ def nextafter(x, y, /):
     return lax.nextafter(*inexact_operands("nextafter", x, y))
 
 
+@replayed
 def spacing(x, /):
     """The distance from each number to the next one away from zero.
 
@@ -100,6 +105,7 @@ def spacing(x, /):
 
 # -- exponents -----------------------------------------------------------------------------------------------------
 
+@replayed
 def ldexp(x1, x2, /):
     """`x1 · 2ˣ²`, elementwise, exact where the result is representable.
 
@@ -146,6 +152,7 @@ def _power_of_two(e, dtype):
     return lax.bitcast_convert_type(lax.shift_left(biased, number(int(info.nmant), word)), dtype)
 
 
+@replayed(host=host_rules.frexp)
 def frexp(x, /):
     """Mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`.
 
@@ -175,6 +182,7 @@ def frexp(x, /):
     return where(plain, x, ldexp(x, lax.neg(lax.stop_gradient(exponent)))), exponent
 
 
+@replayed
 def modf(x, /, out=None):
     """Fractional and whole part of each number, both with its sign.
 
@@ -216,6 +224,7 @@ def ceil(x, /):
     return x if x.aval.dtype not in INEXACT else lax.ceil(x)
 
 
+@replayed(host=host_rules.trunc)
 def trunc(x):
     """The whole part of each element, toward zero; integers stay as they are.
 
@@ -339,6 +348,7 @@ def conj(x, /):
     return conjugate(x)
 
 
+@replayed
 def angle(z, deg: bool = False):
     """The angle of each number in the complex plane, in (-π, π], or in degrees.
 

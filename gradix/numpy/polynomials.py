@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix.numpy import host_rules
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
@@ -24,7 +25,7 @@ from gradix.numpy.rearrangement import trim_zeros
 from gradix.numpy.shapes import atleast_1d
 
 
-@replayed
+@replayed(host=host_rules.polyval)
 def polyval(p, x, *, unroll: int = 16):
     """The value of a polynomial at each `x`.
 
@@ -60,6 +61,7 @@ def _padded(p, n: int):
     return lax.pad(p, number(0, p.aval.dtype), [(n - p.aval.shape[0], 0, 0)] + [(0, 0, 0)] * (p.aval.ndim - 1))
 
 
+@replayed
 def polyadd(a1, a2):
     """The sum of two polynomials.
 
@@ -73,6 +75,7 @@ def polyadd(a1, a2):
     return lax.add(_padded(a, n), _padded(b, n))
 
 
+@replayed
 def polysub(a1, a2):
     """The difference of two polynomials.
 
@@ -86,6 +89,7 @@ def polysub(a1, a2):
     return lax.sub(_padded(a, n), _padded(b, n))
 
 
+@replayed(host=host_rules.polymul)
 def polymul(a1, a2, *, trim_leading_zeros: bool = False):
     """The product of two polynomials.
 
@@ -112,6 +116,7 @@ def _without_leading_zeros(p):
     return p if p.aval.size else lax.full((1,), number(0, p.aval.dtype))
 
 
+@replayed
 def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
     """The quotient and the remainder of two polynomials.
 
@@ -137,6 +142,7 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
     return q, u
 
 
+@replayed
 def polyder(p, m: int = 1):
     """The m-th derivative of a polynomial.
 
@@ -159,6 +165,7 @@ def polyder(p, m: int = 1):
     return lax.mul(lax.slice_in_dim(p, 0, n - m), convert(as_operand("polyder", factors), p.aval.dtype))
 
 
+@replayed
 def polyint(p, m: int = 1, k=None):
     """The m-th integral of a polynomial.
 
@@ -194,6 +201,7 @@ def polyint(p, m: int = 1, k=None):
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
 
 
+@replayed
 def poly(seq_of_zeros):
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 

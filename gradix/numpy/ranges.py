@@ -164,6 +164,7 @@ def _moved_axis(x, axis: int):
     return lax.transpose(x, tuple(order))
 
 
+@replayed
 def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0):
     """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
 
@@ -188,6 +189,7 @@ def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype
     return out if want is None else convert(out, want)
 
 
+@replayed
 def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0):
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 

@@ -207,6 +207,7 @@ def _delete_traced(x, obj, axis: int, n: int):
     return take_index(x, (*[slice(None)] * axis, places))
 
 
+@replayed
 def resize(a, new_shape):
     """The elements of `a` in a new shape, repeated from the first when they do not suffice.
 

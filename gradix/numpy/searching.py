@@ -13,6 +13,7 @@ from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
+from gradix.numpy import host_rules
 from gradix.numpy.arithmetic import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import decided_places, first_places, unravelled
@@ -124,7 +125,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None):
 
 # -- searchsorted --------------------------------------------------------------------------------------------------
 
-@replayed
+@replayed(host=host_rules.searchsorted)
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan"):
     """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
 

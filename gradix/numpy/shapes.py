@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
@@ -273,6 +274,7 @@ def _atleast(name: str, rank: int, arrays, raise_rank):
     return out[0] if len(out) == 1 else out
 
 
+@replayed
 def atleast_1d(*arys):
     """The arrays with one axis at least; a list of several.
 
@@ -284,6 +286,7 @@ def atleast_1d(*arys):
     return _atleast("atleast_1d", 1, arys, lambda x: x if x.aval.ndim else lax.expand_dims(x, (0,)))
 
 
+@replayed
 def atleast_2d(*arys):
     """The arrays with two axes at least, new ones in front; a list of several.
 
@@ -295,6 +298,7 @@ def atleast_2d(*arys):
     return _atleast("atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0))))
 
 
+@replayed
 def atleast_3d(*arys):
     """The arrays with three axes at least; a list of several.
 
@@ -343,6 +347,7 @@ def flipud(m):
     return flip(m, 0)
 
 
+@replayed
 def rot90(m, k: int = 1, axes=(0, 1)):
     """`m` turned by k quarters of a circle in the plane of two axes, from the first towards the second.
 

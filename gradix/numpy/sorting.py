@@ -77,6 +77,7 @@ def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = T
     return lax.rev(out, (axis,))
 
 
+@replayed
 def lexsort(keys, axis: int = -1):
     """The indices that sort by several keys, the last of which counts most.
 
@@ -129,6 +130,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     return x, axis_of(kth, x.aval.shape[axis]), axis
 
 
+@replayed
 def partition(a, kth: int, axis: int = -1):
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
@@ -143,6 +145,7 @@ def partition(a, kth: int, axis: int = -1):
     return lax.concatenate([low, high], axis)
 
 
+@replayed
 def argpartition(a, kth: int, axis: int = -1):
     """The indices that partition the elements along an axis, as `partition` does.
 

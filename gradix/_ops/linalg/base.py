@@ -65,11 +65,18 @@ def each(function, lead: tuple, outs, *arrays) -> list:
     Args:
         outs: `(trailing shape, dtype)` of each result.
     """
+    if not lead:
+        return [_as_given(value, shape, dtype) for value, (shape, dtype) in zip(function(*arrays), outs)]
     results = [np.empty((*lead, *shape), dtype) for shape, dtype in outs]
     for place in itertools.product(*map(range, lead)):
         for result, value in zip(results, function(*[a[place] for a in arrays])):
             result[place] = value
     return results
+
+
+def _as_given(value, shape, dtype) -> np.ndarray:
+    """A result in row-major order; a number stands for an array full of it."""
+    return np.full(shape, value, dtype) if type(value) is float else np.ascontiguousarray(value, dtype)
 
 
 # -- LAPACK from XLA ----------------------------------------------------------------------------------------------

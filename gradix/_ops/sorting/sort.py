@@ -39,7 +39,7 @@ class Sort(Primitive):
             order = np.argsort(keys[0], axis=dimension, kind="stable")
         else:
             order = np.lexsort(keys[::-1], axis=dimension)
-        return [np.take_along_axis(x, order, dimension) for x in xs]
+        return [_in_order(x, order, dimension) for x in xs]
 
     def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
         params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
@@ -81,7 +81,7 @@ class TopK(Primitive):
         key = x.astype(np.int8) if x.dtype in dtypes.NARROW_INTEGER else total_order_key(x)
         order = np.argsort(~key, axis=axis, kind="stable")      # ~ turns the order round and cannot overflow
         order = order[(slice(None),) * axis + (slice(k),)]
-        return [np.take_along_axis(x, order, axis), order.astype(_INDEX)]
+        return [_in_order(x, order, axis), order.astype(_INDEX)]
 
     def jvp(self, primals, tangents, *, k, axis):
         t, = tangents
@@ -98,6 +98,10 @@ class TopK(Primitive):
 
 sort_p = Sort("sort")
 top_k_p = TopK("top_k")
+
+
+def _in_order(x, order, axis: int):
+    return x.take(order) if x.ndim == 1 else np.take_along_axis(x, order, axis)
 
 
 def _host_keys(x) -> list:
