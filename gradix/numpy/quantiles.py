@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.lax.order import ranked
-from gradix.numpy import host_rules, reductions
+from gradix.numpy import reductions
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.selection import where as choose
@@ -20,7 +20,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
-@replayed(host=host_rules.quantile)
+@replayed
 def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False, *, weights=None):
     """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
@@ -67,7 +67,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
-@replayed(host=host_rules.percentile)
+@replayed
 def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
                keepdims: bool = False, *, weights=None, out_sharding=None):
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
@@ -96,7 +96,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
                      weights, True)
 
 
-@replayed(host=host_rules.median)
+@replayed
 def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
@@ -186,9 +186,9 @@ def _rows(x, axes: tuple):
 def _between(x, q, method: str, skip_nan: bool):
     """Rows at fractional positions, in each column of a matrix: shape (fractions, columns)."""
     n, columns = x.aval.shape
-    nan = lax.ne(x, x)
     dtype = q.aval.dtype
     q = lax.reshape(q, (q.aval.size, 1))
+    nan = lax.ne(x, x)
     if skip_nan:
         last = lax.sub(reductions.sum(lax.bitwise_not(nan), 0, dtype), number(1, dtype))
         place = lax.mul(q, lax.reshape(last, (1, columns)))
@@ -200,12 +200,18 @@ def _between(x, q, method: str, skip_nan: bool):
     low, high = (lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
                  for v in (low, high))
     m = q.aval.shape[0]
-    ranks = lax.convert_element_type(lax.concatenate([low, high], 0), _INT32)
-    rows = ranked(x, broadcast_to(ranks, (2 * m, columns)))
-    low_rows, high_rows = lax.slice_in_dim(rows, 0, m), lax.slice_in_dim(rows, m, 2 * m)
+    pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)            # an element and its neighbour in turn
+    ranks = lax.reshape(pairs, (2 * m, low.aval.shape[1]))
+    rows = lax.reshape(ranked(x, broadcast_to(ranks, (2 * m, columns))), (m, 2, columns))
+    low_rows, high_rows = [lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)]
     out = _mixed(low_rows, high_rows, convert(share, x.aval.dtype), method)
-    gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
+    gone = reductions.all(nan, 0) if skip_nan else _any(nan)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)
+
+
+def _any(flags):
+    """Whether any of a column is true: as float32 numbers, of which XLA:CPU finds the largest at twice the speed."""
+    return lax.gt(lax.reduce_max(convert(flags, _F32), (0,)), number(0, _F32))
 
 
 def _take_rows(x, rows):

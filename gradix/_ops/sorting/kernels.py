@@ -21,8 +21,8 @@ _LANES = 128                        # columns that one pass of the network takes
 # Nanoseconds of one step, measured: of one digit of one element, of one digit's 256 counters, of one comparison of one
 # column in 32 and in 64 bits, and of one comparison of XLA's own sort of integers and of tuples by a long comparator.
 _DIGIT, _COUNTERS, _COMPARISON, _WIDE_COMPARISON, _XLA, _XLA_TUPLES = 3.2, 900.0, 0.26, 0.5, 4.0, 9.0
-# Of selecting by rank: counting an element, gathering it for each rank, and a row's counters.
-_TALLY, _GATHER, _GROUPS = 1.6, 3.0, 8000.0
+# Of selecting by rank: deciding a bit, per element and per row; and finding the next element, likewise.
+_BIT, _BIT_OF_ROW, _NEXT, _NEXT_OF_ROW = 0.1, 100.0, 0.4, 200.0
 
 
 class Work(NamedTuple):
@@ -44,9 +44,10 @@ def best_method(work: Work) -> str:
 
 def selection_pays(work: Work, ranks: int) -> bool:
     """Whether finding so many elements of each row by their ranks is quicker than sorting."""
-    if work.rows * work.n < 1 << 10:
+    if work.rows * work.n < 1 << 8:
         return False
-    selecting = work.rows * (work.n * (_TALLY + ranks * _GATHER) + _GROUPS * (1 + ranks / 2))
+    searches = -(-ranks // 2)                                     # every other rank is the one after
+    selecting = work.rows * (searches * work.bits * (work.n * _BIT + _BIT_OF_ROW) + ranks * (work.n * _NEXT + _NEXT_OF_ROW))
     return selecting < min(_times(work).values())
 
 
