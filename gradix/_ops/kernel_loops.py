@@ -12,6 +12,7 @@ from gradix._core.aval import make_aval
 
 INT = np.dtype("int32")
 SCALAR = make_aval((), INT)
+OWN_CALL = 'mhlo.frontend_attributes = {inlineable = "false"}'       # until after XLA has fused operations
 
 
 class Loops:
@@ -34,6 +35,18 @@ class Loops:
         """`x[i]` of a vector."""
         return self.em.reshape(self.block(x, (1,), i), ())
 
+    def at(self, x, k: int):
+        """`x[k]` of a vector, for a `k` known while the program is written."""
+        one = make_aval((1,), x.aval.dtype)
+        return self.em.reshape(self.em.op("slice", one, x, attrs=(
+            f"start_indices = array<i64: {k}>, limit_indices = array<i64: {k + 1}>, strides = array<i64: 1>")), ())
+
+    def fetched(self, x, i):
+        """`x[i]` of a vector, read at once. What `get` gives XLA may read wherever it is used, later than `x` is written to."""
+        out = make_aval((), x.aval.dtype)
+        symbol = self.em.define("fetched", [x.aval, i.aval], lambda x, i: [self.get(x, i)])
+        return self.em.call(symbol, [out], x, i, attrs=OWN_CALL)[0]
+
     def put(self, x, i, value):
         """A vector with `x[i] = value`."""
         return self.put_block(x, self.em.reshape(value, (1,)), i)
@@ -48,12 +61,13 @@ class Loops:
     def zeros(self, shape, dtype=INT):
         return self.em.constant(0, make_aval(shape, dtype))
 
-    def count(self, n: int, carry, body) -> list:
-        """`carry = body(i, *carry)` for i = 0 ... n - 1."""
-        if n == 1:
+    def count(self, stop, carry, body, start=0) -> list:
+        """`carry = body(i, *carry)` for i = start ... stop - 1; both may be numbers known only when the loop runs."""
+        if start == 0 and stop == 1:
             return body(self.number(0), *carry)
-        limit, one = self.number(n), self.number(1)
+        start, limit = (self.number(i) if isinstance(i, int) else i for i in (start, stop))
+        one = self.number(1)
 
         def step(i, *values):
             return [self.em.op("add", SCALAR, i, one), *body(i, *values)]
-        return self.em.while_loop([self.number(0), *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step)[1:]
+        return self.em.while_loop([start, *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step)[1:]
