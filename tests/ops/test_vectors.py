@@ -2,6 +2,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.special
 
 import gradix
 import gradix.numpy as jnp
@@ -67,6 +68,14 @@ def test_logarithms_in_double_precision():
     x = np.concatenate([arguments("float64"), 1 + RNG.standard_normal(20_000) * 1e-3])
     with gradix.enable_x64(True):
         assert_ulps(gradix.jit(lax.log)(x), np.log(x.astype("longdouble")), 1.2)
+
+
+@pytest.mark.parametrize("name, reference, ulps", [("erfc", scipy.special.erfc, 4.5), ("lgamma", scipy.special.gammaln, 1.5)])
+def test_special_functions(name, reference, ulps):
+    x = np.concatenate([arguments("float32"), RNG.uniform(0, 3, 20_000).astype("float32")])
+    found, wanted = np.asarray(gradix.jit(getattr(lax, name))(x)), reference(x.astype("float64"))
+    wanted[x == -np.inf] = 2 if name == "erfc" else np.inf
+    assert_ulps(found, wanted, ulps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

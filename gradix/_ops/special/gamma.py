@@ -8,7 +8,9 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
+from gradix._ops.formulas import HOST, host, program
 from gradix._ops.operands import operands, scalar_like
+from gradix._ops.vectors.lowering import lower_lgamma
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -35,14 +37,61 @@ def _polygamma_in_m(t, m, x):
                      "as a constant, or differentiate in x.")
 
 
-# zeta and polygamma have no host rule: SciPy's differ from XLA's at the poles.
-lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo="chlo.lgamma", dtypes=_REAL, singular=True)
+def _zeta(m, s, q):
+    """XLA's adds ten terms, which is too few where `q` is far below zero: there, the sum from -∞ to ∞ less what comes before `q`.
+
+    The sum over all whole numbers depends on the distance `r` of `q` to the nearest alone, and is made of two others: those
+    of `1 + r` and `1 - r` on, and the term of `r`.
+    """
+    value, whole = m.zeta(s, q), q == m.floor(q)
+    even = s * 0.5 == m.floor(s * 0.5)
+    pole = (q <= 0.0) & whole
+    value = m.where(pole, m.where(even, s * 0.0 + np.inf, np.nan), value)      # SciPy has +inf for odd powers of 1/0 too
+    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)                     # XLA has NaN
+    far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
+
+    def reflect(i, value):
+        r = q - m.floor(q + 0.5)
+        nearest = m.pow(m.abs(r), -s)
+        below = m.zeta(s, 1.0 - r) - m.zeta(s, 1.0 - q)
+        return [m.where(even | (r > 0.0), nearest, -nearest) + m.zeta(s, 1.0 + r) + m.where(even, below, -below)], q != q
+
+    return m.loop(reflect, far, [value], 1)[0]
+
+
+def _quick(simple, formula):
+    """The host rule of a formula, which where all `x` are positive and finite comes to `simple`."""
+    general = host(formula)
+
+    def rule(n, x):
+        if not ((x > 0) & (x < np.inf)).all():
+            return general(n, x)
+        with np.errstate(all="ignore"):
+            return np.asarray(simple(n.astype(np.float64), x.astype(np.float64))).astype(x.dtype)
+    return rule
+
+
+def _positive_polygamma(n, x):
+    if not ((n > 0) & (n == np.floor(n))).all():
+        return _polygamma(HOST, *np.broadcast_arrays(n, x))
+    return (2 * (n % 2) - 1) * _special.gamma(n + 1) * _special.zeta(n + 1, x)
+
+
+def _polygamma(m, n, x):
+    """(-1)ⁿ⁺¹ n! ζ(n + 1, x); digamma for n = 0."""
+    size = m.exp(m.lgamma(n + 1.0)) * _zeta(m, n + 1.0, x)
+    signed = m.where(n * 0.5 == m.floor(n * 0.5), -size, size)
+    order = (n > 0.0) & (n == m.floor(n))
+    return m.where(n == 0.0, m.digamma(x), m.where(order, signed, np.nan))
+
+
+lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo=lower_lgamma, dtypes=_REAL, singular=True)
 digamma_p = Elementwise("digamma", _host(_host_digamma), lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
                         hlo="chlo.digamma", dtypes=_REAL, singular=True)
-polygamma_p = Elementwise("polygamma", None, _polygamma_in_m,
-                          lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)), hlo="chlo.polygamma",
+polygamma_p = Elementwise("polygamma", _quick(_positive_polygamma, _polygamma), _polygamma_in_m,
+                          lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)), hlo=program(_polygamma),
                           dtypes=_REAL, singular=True)
-zeta_p = Elementwise("zeta", None, hlo="chlo.zeta", dtypes=_REAL, singular=True)
+zeta_p = Elementwise("zeta", _quick(lambda s, q: _special.zeta(s, q), _zeta), hlo=program(_zeta), dtypes=_REAL, singular=True)
 
 
 def lgamma(x):

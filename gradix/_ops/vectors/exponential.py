@@ -36,6 +36,14 @@ def expm1(m, x):
     return m.where(m.abs(x) < 2.0**-(m.fraction + 2), x, out)
 
 
+def exponential_of_sum(m, x, low):
+    """e^(x + low), for a small second part and normal results."""
+    k, word = m.nearest(x * (1 / math.log(2)))
+    high_ln2, low_ln2 = _LN2[m.fraction]
+    r = (x - k * high_ln2) + (low - k * low_ln2)
+    return m.power_of_two(word) * (1.0 + (r + r * r * m.polynomial(EXPM1, r)))
+
+
 def _quarter_exp(m, size):
     """e^size / 4."""
     r, word = _reduced(m, m.at_most(size, 710.6 if m.fraction == 52 else 89.5))
@@ -57,7 +65,7 @@ def cosh(m, x):
 
 # -- logarithms ----------------------------------------------------------------------------------------------------
 
-def _log(m, x, low=None, twice: bool = False):
+def logarithm(m, x, low=None, twice: bool = False):
     """The logarithm of `x`, or x + low, or 2x; for positive normal numbers."""
     e, power, part = m.parted(x)
     f = part - 1.0
@@ -70,13 +78,13 @@ def _log(m, x, low=None, twice: bool = False):
 
 
 def log(m, x):
-    out = m.where(x < math.inf, _log(m, x), x)
+    out = m.where(x < math.inf, logarithm(m, x), x)
     return m.where(x > 0.0, out, m.where(x == 0.0, m.number(-math.inf, x), math.nan))
 
 
 def log1p(m, x):
     u, low = m.sum(x, m.number(1.0, x))
-    out = m.where(x < math.inf, _log(m, u, low), x)
+    out = m.where(x < math.inf, logarithm(m, u, low), x)
     out = m.where(u > 0.0, out, m.where(x == -1.0, m.number(-math.inf, x), math.nan))
     return m.where(m.abs(x) < 2.0**-(m.fraction + 2), x, out)
 
@@ -87,7 +95,7 @@ def arcsinh(m, x):
     half = 0.5 * size
     root = m.where(size > 2.0**m.fraction, half, m.sqrt(0.25 * z + 0.25))
     u = half + root
-    large = m.signed(_log(m, u, half - (u - root), twice=True), m.sign(x))
+    large = m.signed(logarithm(m, u, half - (u - root), twice=True), m.sign(x))
     out = m.where(size < 1.0, x + x * z * m.polynomial(ARCSINH, z), large)
     return m.where(size < math.inf, m.odd(x, out, size), x)
 
@@ -98,14 +106,14 @@ def arccosh(m, x):
     large = x > 2.0**m.fraction
     v = t + m.where(large, 0.0, m.sqrt(t * (x + 1.0)))
     u, low = m.sum(v, m.number(1.0, x))
-    out = _log(m, u, low) + m.where(large, m.number(math.log(2), x), 0.0)
+    out = logarithm(m, u, low) + m.where(large, m.number(math.log(2), x), 0.0)
     return m.where(x < math.inf, m.where(x >= 1.0, out, math.nan), x)
 
 
 def arctanh(m, x):
     """log((1 + |x|) / (1 - |x|)) / 2."""
     size, z = m.abs(x), x * x
-    large = m.signed(0.5 * _log(m, (1.0 + size) / (1.0 - size)), m.sign(x))
+    large = m.signed(0.5 * logarithm(m, (1.0 + size) / (1.0 - size)), m.sign(x))
     out = m.where(size < 0.5, x + x * z * m.polynomial(ARCTANH, z), large)
     out = m.where(size < 1.0, out, m.where(size == 1.0, x * math.inf, math.nan))
     return m.odd(x, out, size)

@@ -14,7 +14,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
-from gradix._ops.vectors import exponential, powers, trigonometric
+from gradix._ops.vectors import exponential, powers, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
 
@@ -56,17 +56,17 @@ def _periodic(plain: str, formula: Callable):
     def lower(em, out, x):
         if not _pays(em, out):
             return em.op(plain, out, x)
-        if out.dtype in _HALVES:
-            return em.convert(lower(em, make_aval(out.shape, _F32), em.convert(x, _F32)), out.dtype)
-        limit, scalar = LIMITS[out.dtype], make_aval((), out.dtype)
-        size = em.op("abs", out, x)
-        finite = em.select(em.compare(size, em.constant(math.inf, out), "LT"), size, em.constant(0, out))
+        dtype = _F64 if out.dtype == _F64 else _F32
+        wide, scalar, limit = make_aval(out.shape, dtype), make_aval((), dtype), LIMITS[dtype]
+        size = em.op("abs", wide, em.convert(x, dtype))
+        finite = em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide))
         largest, = em.reduce([finite], [em.constant(0, scalar)], range(out.ndim), [scalar], "maximum")
         found = em.compare(largest, em.constant(limit, scalar), "GT")
 
         def replace(_, x, y):
-            huge = em.compare(em.op("abs", out, x), em.constant(limit, out), "GT")
-            return [em.constant(False, found.aval), x, em.select(huge, em.op(plain, out, x), y)]
+            z = em.convert(x, dtype)
+            huge = em.compare(em.op("abs", wide, z), em.constant(limit, wide), "GT")
+            return [em.constant(False, found.aval), x, em.select(huge, em.convert(em.op(plain, wide, z), out.dtype), y)]
         return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
     return lower
 
@@ -92,5 +92,7 @@ lower_log = _vectors("log", exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
 lower_log1p = _vectors("log_plus_one", exponential.log1p)
 lower_power = _vectors("power", powers.power, _HALVES | {_F32})
+lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})
+lower_lgamma = _vectors("chlo.lgamma", special.log_gamma, _HALVES | {_F32})
 lower_cbrt = _vectors(cube_root, powers.cube_root)
 lower_rsqrt = _vectors("rsqrt", powers.reciprocal_root)
