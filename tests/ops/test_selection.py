@@ -4,7 +4,9 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import lax
 from gradix._ops.sorting import rank_kernel
+from gradix._ops.sorting.kernels import Work, largest_pays
 from gradix.lax.order import ranked
 
 RNG = np.random.default_rng(0)
@@ -35,3 +37,48 @@ def test_percentiles_are_of_neighbours_and_nan_spreads(n):
     found = gradix.jit(lambda a: jnp.percentile(a, q, axis=0))(x)
     np.testing.assert_allclose(found, np.percentile(x, q, axis=0), rtol=2e-4, atol=1e-5)
     np.testing.assert_allclose(gradix.jit(lambda a: jnp.nanmedian(a, axis=0))(x), np.nanmedian(x, axis=0), rtol=1e-6)
+
+
+def largest(x, k):
+    """Places of the largest of each row, of equal ones the first."""
+    key = x.astype("float64") if x.dtype.kind == "f" else ~x if x.dtype.kind in "ui" else x
+    return np.argsort(-key if x.dtype.kind == "f" else key, -1, kind="stable")[..., :k]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int8", "uint16", "float16", "int64", "float64"])
+@pytest.mark.parametrize("shape, k", [((40, 300), 5), ((40, 300), 90), ((20_000,), 3), ((20_000,), 900), ((30, 9), 9)])
+def test_top_k_of_every_width(dtype, shape, k):
+    """Every third number is one of a few, so that there are ties, also across the limit."""
+    with gradix.enable_x64(True):
+        x = RNG.integers(-(1 << 31), (1 << 31) - 1, shape)
+        x.reshape(-1)[::3] = RNG.integers(1 << 30, (1 << 30) + 3, len(x.reshape(-1)[::3]))
+        x = (x / 1e6 if np.dtype(dtype).kind == "f" else x).astype(dtype)
+        values, places = gradix.jit(lambda a: lax.top_k(a, k))(x)
+    np.testing.assert_array_equal(places, largest(x, k))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, largest(x, k), -1))
+
+
+@pytest.mark.parametrize("k", [4, 200])
+def test_top_k_along_the_first_axis_and_of_special_numbers(k):
+    x = RNG.standard_normal((500, 40)).astype("float32")
+    x[3], x[4], x[5], x[6], x[7::2] = np.nan, np.inf, -np.inf, -np.nan, -0.0
+    x[9::4] = 0.0
+    values, places = gradix.jit(lambda a: lax.top_k(a, k, axis=0))(x)
+    bits = x.view("int32")
+    order = np.argsort(~np.where(bits < 0, bits ^ 0x7FFFFFFF, bits), 0, kind="stable")[:k]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(np.asarray(values).view("int32"), np.take_along_axis(bits, order, 0))
+
+
+def test_top_k_maps_and_differentiates():
+    x = RNG.standard_normal((3, 9000)).astype("float32")
+    mapped = gradix.jit(gradix.vmap(lambda a: lax.top_k(a, 700)[1]))(x)
+    np.testing.assert_array_equal(mapped, largest(x, 700))
+    gradient = gradix.jit(gradix.grad(lambda a: lax.top_k(a, 700)[0].sum()))(x)
+    np.testing.assert_array_equal(np.sort(np.nonzero(gradient)[1].reshape(3, 700)), np.sort(largest(x, 700)))
+
+
+def test_the_largest_are_selected_when_there_are_many():
+    assert largest_pays(Work(1000, 1000, 32), 100)
+    assert not largest_pays(Work(1000, 1000, 32), 10)
+    assert not largest_pays(Work(1, 1_000_000, 32), 1000)

@@ -10,10 +10,14 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._ops.sorting.kernels import Work, best_method, sort_by_digits, sort_columns
+from gradix._ops.sorting.digits import sort_by_digits
+from gradix._ops.sorting.kernels import Work, best_method, largest_pays
+from gradix._ops.sorting.network import sort_rows
+from gradix._ops.sorting.rank_kernel import find_smallest
+from gradix._ops.sorting.ties import in_order_of_input
 
 _I32, _U32, _U64 = np.dtype("int32"), np.dtype("uint32"), np.dtype("uint64")
-_LARGE = 1 << 13          # elements from which on sorting finds the largest quicker than XLA's top_k of other types
+_LARGE = 1 << 13          # elements from which on the largest are found by a kernel
 
 
 def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
@@ -22,13 +26,13 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     if not key.size:
         return list(xs)
     if em.platform == "cpu" and all(type(n) is int for n in key.shape) and key.shape[axis] < 1 << 31:
-        found = _by_kernel(em, xs, axis, num_keys)
+        found = _by_kernel(em, xs, axis, is_stable, num_keys)
         if found is not None:
             return found
     return _sort(em, xs, axis, is_stable, lambda *scalars: _before(em, scalars, num_keys))
 
 
-def _by_kernel(em, xs, axis: int, num_keys: int):
+def _by_kernel(em, xs, axis: int, is_stable: bool, num_keys: int):
     """The sorted operands by a kernel of ours, or None where XLA's sort is the quicker."""
     parts = [p for x in xs[:num_keys] for p in _real_parts(em, x)]
     if not all(_has_integer_key(p.aval.dtype) for p in parts):
@@ -40,13 +44,13 @@ def _by_kernel(em, xs, axis: int, num_keys: int):
     if method == "xla":
         return None
     if not carries:
-        return [_sort_single(em, xs[0], axis, method)]
+        return [_sort_single(em, xs[0], axis, is_stable, method)]
     if method == "digits" and len(xs) == 2 and num_keys == 1 and _packs(xs):
         return _sort_with_value(em, xs, axis)
     places = None
     for part in reversed(parts):
         places = _places(em, unsigned_bits(em, part, merge_zeros=True), axis, method, places)
-    return [fetch(em, x, places, axis) for x in xs]
+    return [places if x.counts == axis and x.aval.dtype == _I32 else fetch(em, x, places, axis) for x in xs]
 
 
 def _real_parts(em, x) -> list:
@@ -117,15 +121,20 @@ def _flipped(em, bits):
 
 # -- kernels on axes ----------------------------------------------------------------------------------------------
 
-def _sort_single(em, x, axis, method):
+def _sort_single(em, x, axis, is_stable, method):
     key = unsigned_bits(em, x, merge_zeros=False)
-    return from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
+    out = from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
+    if not is_stable or x.aval.dtype not in dtypes.FLOAT:
+        return out
+    rows = in_order_of_input(em, *[_to_matrix(em, v, axis, -1) for v in (x, out)])
+    return _from_matrix(em, rows, x.aval.shape, axis, -1)
 
 
 def _run(em, key, axis, method, bits):
     """A kernel on integers along any axis."""
     if method == "network":
-        return _from_matrix(em, sort_columns(em, _to_matrix(em, key, axis, 0)), key.aval.shape, axis, 0)
+        to = 0 if axis == 0 else -1                                # rows as well as columns, so that nothing is transposed
+        return _from_matrix(em, sort_rows(em, _to_matrix(em, key, axis, to), 1 if to else 0), key.aval.shape, axis, to)
     rows, = sort_by_digits(em, _to_matrix(em, key, axis, -1), bits)
     return _from_matrix(em, rows, key.aval.shape, axis, -1)
 
@@ -210,29 +219,45 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     if dtype in dtypes.BOOL | dtypes.NARROW_INTEGER:
         signed = dtype in dtypes.SIGNED
         x = em.convert(x, np.dtype("int8" if signed else "uint8"))
-    if em.platform == "cpu" and dtype != np.float32 and x.aval.size >= _LARGE:
-        values, places = _top_k_sorted(em, outs, x, axis)         # XLA has a quick top_k for float32 only
+    if em.platform == "cpu" and _is_selected(x.aval, k, axis):
+        values, places = _top_k_selected(em, x, k, axis)
     else:
         last = [i for i in range(ndim) if i != axis] + [axis]
         moved, back = em.transpose(x, last), [last.index(i) for i in range(ndim)]
-        shape = (*moved.aval.shape[:-1], k)
-        types = [make_aval(shape, x.aval.dtype), make_aval(shape, _I32)]
-        found = em.ops("chlo.top_k", types, moved, attrs=f"k = {k} : i64")
+        found = _top_k_of_rows(em, moved, (*moved.aval.shape[:-1], k))
         values, places = [em.transpose(v, back) for v in found]
     return [em.convert(values, dtype), places]
 
 
-def _top_k_sorted(em, outs, x, axis):
+def _is_selected(aval, k: int, axis: int) -> bool:
+    """Whether to find the largest by rank: where that is quicker than XLA's partial sort, or that takes no such numbers."""
+    if not all(type(n) is int for n in aval.shape) or not _has_integer_key(aval.dtype) or aval.size < _LARGE:
+        return False
+    n, bits = aval.shape[axis], 8 * aval.dtype.itemsize
+    return n < 1 << 31 and (bits == 64 or largest_pays(Work(aval.size // n, n, bits), k))
+
+
+def _top_k_selected(em, x, k: int, axis: int):
     key = unsigned_bits(em, x, merge_zeros=False, merge_nans=False)
-    n = x.aval.shape[axis]
-    method = best_method(Work(x.aval.size // n, n, 8 * key.aval.dtype.itemsize, True))
-    places = _places(em, em.op("not", key.aval, key), axis, "digits" if method == "xla" else method)
-    shape, ndim = outs[0].shape, x.aval.ndim
-    places = em.op("slice", make_aval(shape, _I32), places, attrs=(
-        f"start_indices = array<i64: {', '.join(['0'] * ndim)}>, "
-        f"limit_indices = array<i64: {', '.join(map(str, shape))}>, "
-        f"strides = array<i64: {', '.join(['1'] * ndim)}>"))
+    key = em.op("not", key.aval, key)
+    shape = tuple([k if i == axis else n for i, n in enumerate(x.aval.shape)])
+    places = _from_matrix(em, find_smallest(em, _to_matrix(em, key, axis, -1), k), shape, axis, -1)
+    method = best_method(Work(places.aval.size // k, k, 8 * key.aval.dtype.itemsize, True))
+    places = _places(em, key, axis, "digits" if method == "xla" else method, places)
     return fetch(em, x, places, axis), places
+
+
+def _top_k_of_rows(em, x, shape):
+    """XLA's. It has a quick one on the CPU for float32 only, as which other types of 32 bits and less can pass."""
+    types = [make_aval(shape, x.aval.dtype), make_aval(shape, _I32)]
+    if em.platform != "cpu" or x.aval.dtype == np.float32 or not _has_integer_key(x.aval.dtype) or x.aval.dtype.itemsize > 4:
+        return em.ops("chlo.top_k", types, x, attrs=f"k = {shape[-1]} : i64")
+    floats = np.dtype("float32")
+    key = em.convert(unsigned_bits(em, x, merge_zeros=False, merge_nans=False), _U32)
+    passed = from_bits(em, key, make_aval(x.aval.shape, floats))
+    values, places = em.ops("chlo.top_k", [make_aval(shape, floats), types[1]], passed, attrs=f"k = {shape[-1]} : i64")
+    key = em.convert(unsigned_bits(em, values, merge_zeros=False, merge_nans=False), np.dtype(f"uint{8 * x.aval.dtype.itemsize}"))
+    return [from_bits(em, key, types[0]), places]
 
 
 # -- comparators --------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ _PART = 16                              # bits of a key that are taken together
 _I16, _U16 = np.dtype("int16"), np.dtype("uint16")
 _LEAST = -1 << 15
 _TERMS = 8                              # vectors that one step of a count takes
+_SCANNED = 64                           # keys that are looked at one by one if any of them is wanted
 _STEPS = (1 << 15) // _TERMS - 1        # steps whose counts fit in 16 bits
 
 
@@ -23,34 +24,61 @@ def find_ranks(em, rows, ranks):
     """The `ranks[i, j]`-th smallest of the unsigned integers `rows[i]`, for matrices of equally many rows."""
     (count, n), (_, m), dtype = rows.aval.shape, ranks.aval.shape, rows.aval.dtype
     out_aval = make_aval((count, m), dtype)
-    block = (64 if n <= 2048 else 256) * _TERMS
-    groups = -(-n // (block * _STEPS))
-    whole = -(-n // (block * groups)) * block * groups
 
     def kernel(rows, ranks):
         loops, zero = Loops(em), em.constant(0, make_aval((), INT))
         columns = em.transpose(ranks, (1, 0)) if count > 1 else ranks
 
         def row(i, out, keys):
-            keys = loops.put_block(keys, em.reshape(loops.block(rows, (1, n), i, zero) if count > 1 else rows, (n,)), zero)
             wanted = em.reshape(loops.block(columns, (m, 1), zero, i) if count > 1 else ranks, (m,))
-            found = _Ranks(loops, keys, block, groups).find(wanted, m)
+            found, keys = _Ranks(loops, rows, i, keys).find(wanted, m)
             return [loops.put_block(out, em.reshape(found, (1, m)), i, zero), keys]
-        padded = em.constant(np.iinfo(dtype).max, make_aval((whole,), dtype))
-        return loops.count(count, [em.constant(0, out_aval), padded], row)[:1]
+        return loops.count(count, [em.constant(0, out_aval), _padded(em, n, dtype)], row)[:1]
     return em.kernel("find_ranks", [out_aval], kernel, rows, ranks)[0]
 
 
-class _Ranks:
-    """The parts of the kernel, for the keys of one row, which end with some that are the largest."""
+def find_smallest(em, rows, k: int):
+    """Where the `k` smallest of the unsigned integers `rows[i]` are, in order of place; of equal ones the first."""
+    (count, n), out_aval = rows.aval.shape, make_aval((rows.aval.shape[0], k), INT)
 
-    def __init__(self, loops: Loops, keys, block: int, groups: int):
-        """`block` keys are counted in one step, and `groups` times in 16 bits: the number of keys is a multiple of both."""
-        self.loops, self.em, self.keys, self.block, self.groups = loops, loops.em, keys, block, groups
-        self.n, self.dtype = keys.aval.shape[0], keys.aval.dtype
+    def kernel(rows):
+        loops = Loops(em)
+
+        def row(i, out, keys):
+            places, keys = _Ranks(loops, rows, i, keys).smallest(k)
+            return [loops.put_block(out, em.reshape(places, (1, k)), i, loops.number(0)), keys]
+        return loops.count(count, [em.constant(0, out_aval), _padded(em, n, rows.aval.dtype)], row)[:1]
+    return em.kernel("find_smallest", [out_aval], kernel, rows)[0]
+
+
+def _block(n: int) -> int:
+    """How many keys are counted in one step."""
+    return (64 if n <= 2048 else 256) * _TERMS
+
+
+def _groups(n: int) -> int:
+    """How many times is counted in 16 bits."""
+    return -(-n // (_block(n) * _STEPS))
+
+
+def _padded(em, n: int, dtype):
+    """Room for a row, as many keys as there are in whole blocks and groups; the largest stand for those that are not."""
+    unit = _block(n) * _groups(n)
+    return em.constant(np.iinfo(dtype).max, make_aval((-(-n // unit) * unit,), dtype))
+
+
+class _Ranks:
+    """The parts of the kernels, for one row of keys."""
+
+    def __init__(self, loops: Loops, rows, i, room):
+        (count, n), em = rows.aval.shape, loops.em
+        self.loops, self.em, self.block, self.groups, self.real = loops, em, _block(n), _groups(n), n
+        row = em.reshape(loops.block(rows, (1, n), i, loops.number(0)) if count > 1 else rows, (n,))
+        self.keys = loops.put_block(room, row, loops.number(0))
+        self.n, self.dtype = self.keys.aval.shape[0], self.keys.aval.dtype
         self.bits = 8 * self.dtype.itemsize
 
-    def find(self, wanted, m: int):
+    def find(self, wanted, m: int) -> tuple:
         """Each rank's element. Known are always an element, the ranks from and up to which it is the one, and the next."""
         loops, em = self.loops, self.em
 
@@ -62,7 +90,32 @@ class _Ranks:
                 lambda: [element, first], lambda: [following, end], lambda: self._search(rank)], [element.aval, first.aval])
             return [loops.put(out, j, element), element, first, *self._above(element)]
         nothing = loops.number(0, self.dtype)
-        return loops.count(m, [loops.zeros((m,), self.dtype), nothing, loops.number(-1), loops.number(-1), nothing], one)[0]
+        start = [loops.zeros((m,), self.dtype), nothing, loops.number(-1), loops.number(-1), nothing]
+        return loops.count(m, start, one)[0], self.keys
+
+    def smallest(self, k: int) -> tuple:
+        """The places of all keys below the one of rank k - 1, and of so many equal to it."""
+        loops, em = self.loops, self.em
+        limit, below = self._search(loops.number(k - 1))
+
+        def one(i, places, found, ties):
+            key = loops.get(self.keys, i)
+            tie = em.convert(em.compare(key, limit, "EQ"), INT)
+            tie = loops.do("minimum", tie, ties)
+            taken = loops.do("add", em.convert(em.compare(key, limit, "LT"), INT), tie)
+            places = loops.put(places, found, i)                 # each is written, and kept by moving on
+            return [places, loops.do("add", found, taken), em.op("subtract", ties.aval, ties, tie)]
+
+        def some(g, *carry):
+            start = loops.do("multiply", g, _SCANNED)
+            keys = loops.block(self.keys, (_SCANNED,), start)
+            hits = em.convert(em.compare(keys, em.broadcast(limit, keys.aval.shape), "LE"), INT)
+            steps = loops.do("multiply", loops.do("minimum", self._total(hits, "add", 0), 1), _SCANNED)
+            return em.while_loop([loops.number(0), *carry], lambda j, *_: [em.compare(j, steps, "LT")],
+                                 lambda j, *carry: [loops.do("add", j, 1), *one(loops.do("add", start, j), *carry)])[1:]
+        start = [loops.zeros((k + 1,)), loops.number(0), em.op("subtract", below.aval, loops.number(k), below)]
+        places = loops.count(-(-self.real // _SCANNED), start, some)[0]
+        return self._slice(places, 0, k), self.keys
 
     def _search(self, rank) -> list:
         loops, em, width = self.loops, self.em, min(self.bits, _PART)
