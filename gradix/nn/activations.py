@@ -12,7 +12,7 @@ from gradix._ops.dimensions import canonical_axis
 from gradix.nn.composition import fused
 from gradix.numpy.arithmetic import maximum, minimum
 from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _tanh
-from gradix.numpy.promotion import as_operand, inexact_operand
+from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands, numeric_operand
 from gradix.numpy.selection import clip, where
 
 # -- rectifiers ----------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def squareplus(x, b=4):
         >>> nn.squareplus(jnp.array([0.0]))
         Array([1.], dtype=float32)
     """
-    x = inexact_operand("squareplus", x)
+    x, b = inexact_operands("squareplus", numeric_operand("squareplus", x), b)
     return (x + lax.sqrt(lax.square(x) + b)) / 2
 
 
@@ -361,8 +361,8 @@ def log1mexp(x):
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
-        >>> nn.log1mexp(jnp.array([1.0]))
-        Array([-0.4586751], dtype=float32)
+        >>> nn.log1mexp(jnp.array([1.0])).round(4)
+        Array([-0.4587], dtype=float32)
     """
     return _log1mexp(inexact_operand("log1mexp", x))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 
 from gradix._base.errors import ConcretizationTypeError
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_unknown
 
 ALL = tuple([tuple(range(n)) for n in range(65)])        # the axes of an array of n dimensions
 
@@ -41,6 +41,31 @@ def axes_of(axis, ndim: int) -> tuple:
             raise ValueError(f"duplicate value in 'axis': {axis}")
         return axes
     return (axis_of(axis, ndim),)
+
+
+def known_int(value, argument: str) -> int:
+    """An argument that decides a shape, as a Python integer.
+
+    Raises:
+        ConcretizationTypeError: it is traced.
+        TypeError: it is no integer.
+    """
+    if type(value) is int:
+        return value
+    if is_unknown(value):
+        raise ConcretizationTypeError(value, f"The {argument} decides a shape.")
+    return operator.index(value)
+
+
+def positions_and_names(axis) -> tuple:
+    """An axis argument without the names of mapped axes in it, and these names."""
+    if type(axis) is str:
+        return (), (axis,)
+    if isinstance(axis, (tuple, list)):
+        names = tuple([a for a in axis if type(a) is str])
+        if names:
+            return tuple([a for a in axis if type(a) is not str]), names
+    return axis, ()
 
 
 def no_out(name: str, out) -> None:

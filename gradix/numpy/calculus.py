@@ -187,7 +187,8 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
             shape = [1] * y.aval.ndim
             shape[axis] = step.aval.shape[0]
             step = lax.reshape(step, tuple(shape))
-    pairs = add(lax.slice_in_dim(y, 1, None, axis=axis), lax.slice_in_dim(y, 0, -1, axis=axis))
+    first = lax.slice_in_dim(y, 1, None, axis=axis) if y.aval.shape[axis] else y
+    pairs = add(first, lax.slice_in_dim(y, 0, -1, axis=axis) if y.aval.shape[axis] else y)
     return multiply(like(y, 0.5), sum(multiply(step, pairs), axis))
 
 

@@ -86,6 +86,8 @@ def _converted(x, dtype) -> Array:
     t = type(x)
     if t in _NUMBERS:
         return _from_number(x, dtype)
+    if (t is str or t is bytes) and dtype is not None:
+        return _from_text(x, dtype)
     if t is list or t is tuple:
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -95,7 +97,7 @@ def _converted(x, dtype) -> Array:
     if isinstance(x, _NUMBERS):
         return _from_number(next(b for b in (bool, *_NUMBERS) if isinstance(x, b))(x), dtype)
     if x is None:
-        raise ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
+        raise _no_number()
     if isinstance(x, (list, tuple, range)):
         return _from_sequence(list(x), dtype)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, (memoryview, bytearray)):
@@ -103,6 +105,10 @@ def _converted(x, dtype) -> Array:
     if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (str, bytes, dict)):
         return _from_sequence(list(x), dtype)
     raise _no_array(x, np.asarray(x).dtype)
+
+
+def _no_number() -> ValueError:
+    return ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
 
 
 def _no_array(x, dtype) -> TypeError:
@@ -118,9 +124,12 @@ def _from_number(x, dtype) -> Array:
     if type(x) is int and dtype in dtypes.INTEGER:
         dtypes.check_python_int(x, dtype)
     with np.errstate(over="ignore"):
-        if type(x) is float and dtype in dtypes.INTEGER:
-            return wrap_host(np.asarray(np.float64(x).astype(dtype)))
         return ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))
+
+
+def _from_text(x, dtype) -> Array:
+    """Numbers read from text, in the dtype named."""
+    return wrap_host(np.array(x, dtype=dtype))
 
 
 def _cast(x, dtype) -> Array:
@@ -147,6 +156,8 @@ def _from_numpy(x, dtype) -> Array:
 def _from_sequence(x, dtype) -> Array:
     """A nested list; on the host when it holds no traced arrays."""
     kinds = _leaf_types(x)
+    if type(None) in kinds:
+        raise _no_number()
     if kinds <= _PLAIN:
         return _from_plain(x, kinds, dtype)
     if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
@@ -177,8 +188,8 @@ def _from_plain(x, kinds, dtype) -> Array:
 
 def _from_foreign(x, kinds, dtype) -> Array:
     """A nested list with something else than numbers in it."""
-    if type(None) in kinds:
-        raise ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
+    if dtype is not None and kinds <= {str, bytes, *_NUMBERS}:
+        return _from_text(x, dtype)
     h = np.array(x)
     if h.dtype not in SUPPORTED:
         raise _no_array(x, h.dtype)
@@ -194,7 +205,17 @@ def _from_arrays(x, dtype) -> Array:
     if any(dtypes.is_extended(getattr(v, "dtype", None)) for v in leaves):
         return _stacked(x, dtype)
     with np.errstate(all="ignore"):
-        return wrap_host(np.array(_host_values(x), dtype=dtype))
+        try:
+            return wrap_host(np.array(_host_values(x), dtype=dtype))
+        except ValueError:
+            if not any(issubclass(t, Array) for t in _leaf_types(x)):
+                raise
+            raise _ragged(", ".join([str(np.shape(v)) for v in leaves])) from None
+
+
+def _ragged(shapes: str) -> TypeError:
+    return TypeError(f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of different "
+                     "size, jnp.pad makes sizes equal.")
 
 
 def _leaves(x, out: list) -> None:
@@ -217,8 +238,7 @@ def _stacked(x, dtype) -> Array:
     parts = [convert(p, p.aval.dtype) for p in parts]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
-        raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape: "
-                         f"its parts have shapes {sorted(shapes)}.")
+        raise _ragged(f"{', '.join(map(str, sorted(shapes)))}")
     rows = [lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts]
     return lax.concatenate(rows, 0)
 
@@ -336,12 +356,26 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
 
 
 def fromfile(*args, **kwargs):
-    """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`."""
+    """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`.
+
+    Example:
+        >>> import gradix.numpy as jnp, numpy, tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(bytes(3)) and file.seek(0)
+        ...     jnp.asarray(numpy.fromfile(file, numpy.uint8))
+        Array([0, 0, 0], dtype=uint8)
+    """
     raise NotImplementedError("jnp.fromfile() is not implemented: reading a file while a program is traced would "
                               "happen once, not at each call. Use jnp.asarray(np.fromfile(...)) before tracing.")
 
 
 def fromiter(*args, **kwargs):
-    """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`."""
+    """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`.
+
+    Example:
+        >>> import gradix.numpy as jnp, numpy
+        >>> jnp.asarray(numpy.fromiter((n * n for n in range(3)), numpy.int32))
+        Array([0, 1, 4], dtype=int32)
+    """
     raise NotImplementedError("jnp.fromiter() is not implemented: consuming an iterator while a program is traced "
                               "would happen once, not at each call. Use jnp.asarray(np.fromiter(...)) before.")

@@ -9,7 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._core import dtypes
-from gradix._core.dtypes import COMPLEX, INTEGER
+from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
@@ -107,7 +107,7 @@ def _value_of(name: str, value, dtype):
     if type(value) in (int, float, complex, bool) and dtype is not None:
         if type(value) is complex and dtype not in COMPLEX:
             raise TypeError(f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its .real part.")
-        return number(value if dtype not in INTEGER else int(value), dtype)
+        return number(value, dtype)
     value = as_operand(name, value, 1)
     return value if dtype is None else convert(value, dtype)
 

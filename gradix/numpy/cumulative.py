@@ -138,7 +138,7 @@ def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initia
     Args:
         x: the array, of at least one axis.
         axis: the axis; needed when there are several.
-        dtype: the dtype of the products; small integers become the default ones by default.
+        dtype: the dtype of the products; that of the array by default.
         include_initial: put a one before them.
 
     Example:
@@ -159,7 +159,7 @@ def _cumulative(name: str, op, first, x, axis, dtype, include_initial):
                              f"The axis argument of jnp.{name} is only optional for one-dimensional arrays.")
         axis = 0
     axis = axis_of(axis, x.aval.ndim)
-    y = _running(name, op, x, axis, dtype, None, promote=True)
+    y = _running(name, op, x, axis, dtype, None, promote=name == "cumulative_sum")
     if not include_initial:
         return y
     shape = tuple([1 if i == axis else n for i, n in enumerate(y.aval.shape)])

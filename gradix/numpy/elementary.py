@@ -110,7 +110,7 @@ def hypot(x1, x2, /):
     none = lax.eq(large, zero)
     ratio = lax.div(small, where(none, one, large))
     length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
-    return where(infinite, inf, where(none, lax.max(x, y), length))
+    return where(infinite, where(lax.eq(x, inf), x, y), where(none, lax.max(x, y), length))
 
 
 # -- logarithms of other bases -------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
-from gradix._base.listing import listing
 from gradix._api.jit.replay import replayed
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
-from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.axes import axes_of, axis_of, known_int
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
 from gradix.numpy.rearrangement import roll
 
@@ -367,7 +367,8 @@ def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    return _frequencies("fftfreq", as_int(n), as_int(n), d, dtype)
+    n = known_int(n, "n argument of jnp.fft.fftfreq")
+    return _frequencies("fftfreq", n, n, d, dtype)
 
 
 def rfftfreq(n: int, d=1.0, *, dtype=None, device=None):
@@ -384,7 +385,8 @@ def rfftfreq(n: int, d=1.0, *, dtype=None, device=None):
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _frequencies("rfftfreq", as_int(n) // 2 + 1, as_int(n), d, dtype)
+    n = known_int(n, "n argument of jnp.fft.rfftfreq")
+    return _frequencies("rfftfreq", n // 2 + 1, n, d, dtype)
 
 
 def _shifted(x, axes, by):

@@ -1,13 +1,11 @@
 """Counting: histograms, bincount, digitize."""
 from __future__ import annotations
 
-from operator import index as as_int
-
 import numpy as np
 
 from gradix import lax
-from gradix._base.errors import ConcretizationTypeError
 from gradix._api.jit.replay import replayed
+from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import host_rules, reductions
@@ -51,16 +49,18 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
             raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
                                              "this error, pass a static `length` argument.")
         least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
-        length = least if least > as_int(minlength) else as_int(minlength)
+        minlength = known_int(minlength, "minlength argument of jnp.bincount")
+        length = least if least > minlength else minlength
+    length = known_int(length, "length argument of jnp.bincount")
     if weights is None:
         one = number(1, dtypes.python_scalar_dtype(int))
-        counts = lax.full((as_int(length),), number(0, one.aval.dtype))
+        counts = lax.full((length,), number(0, one.aval.dtype))
     else:
         one = as_operand("bincount", weights, 1)
         if one.aval.shape != x.aval.shape:
             raise ValueError("shape of weights must match shape of x in bincount, got "
                              f"{one.aval.shape} and {x.aval.shape}.")
-        counts = lax.full((as_int(length),), number(0, one.aval.dtype))
+        counts = lax.full((length,), number(0, one.aval.dtype))
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
@@ -124,7 +124,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     flat = lax.eq(low, high)
     half = number(0.5, dtype)
     low, high = choose(flat, lax.sub(low, half), low), choose(flat, lax.add(high, half), high)
-    return linspace(low, high, as_int(bins) + 1, dtype=dtype)
+    return linspace(low, high, known_int(bins, "bins argument of histogram_bin_edges") + 1, dtype=dtype)
 
 
 def _bad_range(range):

@@ -315,7 +315,7 @@ def tile(A, reps):
         Array([0, 1, 0, 1], dtype=int32)
     """
     x = as_operand("tile", A)
-    reps = [as_int(r) for r in reps] if hasattr(reps, "__len__") or np.ndim(reps) else [as_int(reps)]
+    reps = [as_int(r) for r in reps] if isinstance(reps, (tuple, list)) or np.ndim(reps) else [as_int(reps)]
     rank = max(len(reps), x.aval.ndim)
     if any(r < 0 for r in reps):
         raise ValueError(f"tile: reps must not be negative, got {tuple(reps)}.")

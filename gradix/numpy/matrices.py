@@ -13,7 +13,7 @@ from gradix._core.array import wrap_host
 from gradix._core.trace import is_unknown
 from gradix.numpy import host_rules
 from gradix.numpy.arithmetic import power
-from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.axes import axis_of, known_int, no_out
 from gradix.numpy.elementary import i0
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, numeric_operand
@@ -364,7 +364,7 @@ def vander(x, N: int | None = None, increasing: bool = False):
 # -- windows -------------------------------------------------------------------------------------------------------
 
 def _window(name: str, M, formula):
-    M = as_int(M)
+    M = known_int(M, f"M argument of jnp.{name}")
     dtype = dtypes.python_scalar_dtype(float)
     if M <= 1:
         return lax.full((max(M, 0),), number(1.0, dtype))

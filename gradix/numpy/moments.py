@@ -10,7 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy.axes import axes_of, no_out
+from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.matrices import diagonal
 from gradix.numpy.promotion import (
     as_operand,
@@ -21,16 +21,16 @@ from gradix.numpy.promotion import (
     operands,
     promote_dtypes_inexact,
 )
-from gradix.numpy.reductions import initial_value, keep_axes, sum, where_mask
+from gradix.numpy.reductions import initial_value, keep_axes, mask_like, sum
 from gradix.numpy.selection import clip, where as choose
 
 _F32 = np.dtype("float32")
 _DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
 
 
-def count_of(shape: tuple, axes: tuple) -> int:
-    """How many elements are reduced into one."""
-    return math.prod([shape[i] for i in axes])
+def count_of(shape: tuple, axes: tuple, names: tuple = ()) -> int:
+    """How many elements are reduced into one, over axes and named axes."""
+    return math.prod([shape[i] for i in axes] + [lax.axis_size(name) for name in names])
 
 
 @replayed
@@ -50,7 +50,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([2., 3.], dtype=float32)
     """
-    if isinstance(a, Array) and dtype is None and where is None and out is None and not keepdims:
+    axis, names = positions_and_names(axis)
+    if isinstance(a, Array) and dtype is None and where is None and out is None and not keepdims and not names:
         aval = a.aval
         if aval.dtype in _DIRECT and not aval.weak_type:
             axes = axes_of(axis, aval.ndim)
@@ -63,11 +64,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
     if where is None:
-        count = number(count_of(shape, axes), work)
+        count = number(count_of(shape, axes, names), work)
     else:
-        mask = broadcast_to(where_mask("mean", where, shape), shape)
-        count = sum(convert(mask, work), axes, work, None, keepdims)
-    total = sum(x, axes, work, None, keepdims, None, where)
+        mask = mask_like("mean", where, shape)
+        count = sum(convert(mask, work), axes + names, work, None, keepdims)
+    total = sum(x, axes + names, work, None, keepdims, None, where)
     return convert(lax.div(total, count), result)
 
 
@@ -183,24 +184,25 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     work, result = variance_dtypes(name, x.aval.dtype, dtype)
     x = convert(whole(x, result), work)
     shape = x.aval.shape
+    axis, names = positions_and_names(axis)
     axes = axes_of(axis, len(shape))
-    if mean_ is None and where is None:
+    if mean_ is None and where is None and not names:
         mean_ = lax.div(keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work))
     elif mean_ is None:
-        mean_ = mean(x, axes, work, None, True, where=where)
+        mean_ = mean(x, axes + names, work, None, True, where=where)
     square = distance_squared(x, convert(whole(as_operand(name, mean_), result), work))
     real = square.aval.dtype
     if where is None:
-        count = count_of(shape, axes)
-        if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT:
+        count = count_of(shape, axes, names)
+        if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT and not names:
             total = lax.reduce_sum(square, axes)
             total = keep_axes(total, shape, axes) if keepdims else total
             return convert(lax.div(total, number(count - ddof, real)), result)
         count = number(count, real)
     else:
-        count = sum(convert(broadcast_to(where_mask(name, where, shape), shape), real), axes, real, None, keepdims)
+        count = sum(convert(mask_like(name, where, shape), real), axes + names, real, None, keepdims)
     divisor = lax.sub(count, initial_value(name, ddof, real))
-    value = lax.div(sum(square, axes, real, None, keepdims, None, where), divisor)
+    value = lax.div(sum(square, axes + names, real, None, keepdims, None, where), divisor)
     value = convert(value, result)
     none = number(math.nan, result) if result in INEXACT else math.nan
     return choose(lax.gt(divisor, number(0, real)), value, none)

@@ -125,7 +125,9 @@ def _present(name: str, x, where):
     present = lax.bitwise_not(_isnan(x))
     if where is None:
         return present
-    return lax.bitwise_and(present, broadcast_to(reductions.where_mask(name, where, x.aval.shape), x.aval.shape))
+    mask = reductions.where_mask(name, where)
+    shape = common_shape(name, present, mask)
+    return lax.bitwise_and(broadcast_to(present, shape), broadcast_to(mask, shape))
 
 
 @replayed
@@ -150,6 +152,8 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     if x.aval.dtype not in INEXACT:
         return moments.mean(x, axis, dtype, None, keepdims, where=where)
     result = x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
+    axis, names = positions_and_names(axis)
+    axis = axes_of(axis, x.aval.ndim) + names           # of the array, also where the mask has more
     count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
     total = nansum(x, axis, result, None, keepdims, None, where)
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
@@ -178,7 +182,9 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     x = as_operand("nanvar", a)
     work, result = moments.variance_dtypes("nanvar", x.aval.dtype, dtype)
     x = convert(moments.whole(x, result), work)
-    axes = axes_of(axis, x.aval.ndim)
+    axis, names = positions_and_names(axis)
+    axes = axes_of(axis, x.aval.ndim) + names
+    where = None if where is None else reductions.mask_like("nanvar", where, x.aval.shape)
     center = nanmean(x, axes, work, None, True, where) if mean is None else convert(as_operand("nanvar", mean), work)
     center = convert(moments.whole(center, result), work)
     present = _present("nanvar", x, where)

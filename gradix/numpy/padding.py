@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
+from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
@@ -78,7 +79,7 @@ def _widths(pad_width, ndim: int) -> list:
         raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
                         f"{pad_width}.")
     if is_unknown(pad_width):
-        raise TypeError("pad_width must be known while the program is traced: it decides a shape. Make it static.")
+        raise ConcretizationTypeError(pad_width, "The pad_width argument of jnp.pad decides a shape.")
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:
         widths = [tuple([as_int(w) for w in p]) for p in pairs]

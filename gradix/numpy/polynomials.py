@@ -52,13 +52,20 @@ def polyval(p, x, *, unroll: int = 16):
     return out
 
 
-def _rows(name: str, *ps) -> list:
-    return [atleast_1d(p) for p in promote_dtypes(name, *ps)]
+def _aligned(name: str, a1, a2) -> tuple:
+    """Coefficients of two polynomials, of the shape of the longer one: the other has zeros in front."""
+    a, b = [atleast_1d(p) for p in promote_dtypes(name, a1, a2)]
+    shape, n = max(a.aval.shape, b.aval.shape, key=lambda s: s[0]), min(a.aval.shape[0], b.aval.shape[0])
+    return tuple([_padded(name, p, shape, n) for p in (a, b)])
 
 
-def _padded(p, n: int):
-    """`p` with zeros in front, to n coefficients."""
-    return lax.pad(p, number(0, p.aval.dtype), [(n - p.aval.shape[0], 0, 0)] + [(0, 0, 0)] * (p.aval.ndim - 1))
+def _padded(name: str, p, shape: tuple, n: int):
+    if p.aval.shape == shape:
+        return p
+    own, part = p.aval.shape, (n, *shape[1:])
+    if len(own) > len(part) or any(k not in (1, m) for k, m in zip(own[::-1], part[::-1])):
+        raise ValueError(f"{name}: coefficients of shape {own} do not broadcast to the last {n} ones of shape {shape}.")
+    return lax.pad(broadcast_to(p, part), number(0, p.aval.dtype), [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1))
 
 
 @replayed
@@ -70,9 +77,7 @@ def polyadd(a1, a2):
         >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5]))
         Array([1, 7], dtype=int32)
     """
-    a, b = _rows("polyadd", a1, a2)
-    n = max(a.aval.shape[0], b.aval.shape[0])
-    return lax.add(_padded(a, n), _padded(b, n))
+    return lax.add(*_aligned("polyadd", a1, a2))
 
 
 @replayed
@@ -84,9 +89,7 @@ def polysub(a1, a2):
         >>> jnp.polysub(jnp.array([1, 2]), jnp.array([5]))
         Array([ 1, -3], dtype=int32)
     """
-    a, b = _rows("polysub", a1, a2)
-    n = max(a.aval.shape[0], b.aval.shape[0])
-    return lax.sub(_padded(a, n), _padded(b, n))
+    return lax.sub(*_aligned("polysub", a1, a2))
 
 
 @replayed(host=host_rules.polymul)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-from operator import index as as_int
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import power
-from gradix.numpy.axes import axis_of
+from gradix.numpy.axes import axis_of, known_int
 from gradix.numpy.elementary import log10
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, promote_dtypes_inexact, value_of
@@ -77,7 +76,11 @@ def _plain(value):
 
 def _arange(start, stop, step, dtype):
     if dtype is None:
-        dtype = dtypes.result_type(*[v for v in (start, stop, step) if v is not None])
+        given = [v for v in (start, stop, step) if v is not None]
+        dtype = dtypes.result_type(*given)
+        for v in given:
+            if type(v) is int and dtype in INTEGER:
+                dtypes.check_python_int(v, dtype)
     if dtype in dtypes.BOOL:
         raise TypeError("arange does not make boolean arrays; name a dtype, such as int, or use jnp.array.")
     first, last, by = (_plain(v) for v in (start, stop, step))
@@ -115,7 +118,7 @@ def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = 
         >>> jnp.linspace(0, 1, 5)
         Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = as_int(num)
+    num = known_int(num, "num argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     want = None if dtype is None else dtypes.requested_dtype(dtype, "linspace", stacklevel=3)

@@ -9,7 +9,9 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
+from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.arithmetic import remainder
@@ -17,7 +19,9 @@ from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, value_of
-from gradix.numpy.shapes import ravel
+from gradix.numpy.selection import where
+from gradix.numpy.shapes import broadcast_to as stretched, ravel
+from gradix.numpy.sorting import argsort
 
 
 def concrete(x, why: str) -> np.ndarray:
@@ -112,18 +116,15 @@ def insert(arr, obj, values, axis: int | None = None):
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
+    if is_unknown(obj) and obj.aval.ndim < 2 and obj.aval.dtype in INTEGER:
+        return _inserted_at(x, obj, values, axis)
     places, scalar = _places(obj, n, "insert")
     places = np.clip(np.where(places < 0, places + n, places), 0, n)
-    if scalar and values.aval.ndim:
-        if values.aval.ndim > x.aval.ndim:
-            raise ValueError(f"insert: values of shape {values.aval.shape} have more axes than the array "
-                             f"{x.aval.shape}.")
-        values = _scalar_insertion(values, x.aval.ndim, axis)
-        places = np.repeat(places, values.aval.shape[axis] if values.aval.ndim == x.aval.ndim else 1)
-    elif len(places) == 1 and values.aval.ndim == x.aval.ndim and not scalar:
+    if len(places) == 1 and values.aval.ndim:
+        values = _for_one_place(values, x, axis, scalar)
         places = np.repeat(places, values.aval.shape[axis])
     shape = (*x.aval.shape[:axis], len(places), *x.aval.shape[axis + 1:])
-    values = broadcast_to(convert(values, x.aval.dtype), shape)
+    values = stretched(convert(values, x.aval.dtype), shape)
     order = np.argsort(places, kind="stable")
     at = places[order] + np.arange(len(places))
     picks = np.full(n + len(places), -1)
@@ -133,9 +134,32 @@ def insert(arr, obj, values, axis: int | None = None):
     return take_index(both, (*[slice(None)] * axis, picks.astype(np.int32)))
 
 
-def _scalar_insertion(values, ndim: int, axis: int):
-    """Values for one place, as NumPy aligns them: their first axis is the one inserted along."""
+def _inserted_at(x, obj, values, axis: int):
+    """`insert` before traced positions: how many values there are is known nevertheless."""
+    n, dtype = x.aval.shape[axis], dtypes.python_scalar_dtype(int)
+    if obj.aval.size == 1 and values.aval.ndim:
+        values = _for_one_place(values, x, axis, not obj.aval.ndim)
+    k = values.aval.shape[axis] if obj.aval.size == 1 and values.aval.ndim else obj.aval.size
+    shape = (*x.aval.shape[:axis], k, *x.aval.shape[axis + 1:])
+    both = lax.concatenate([x, convert(stretched(values, shape), x.aval.dtype, x.aval.weak_type)], axis)
+    zero, one, end = (number(v, dtype) for v in (0, 1, n))
+    places = broadcast_to(ravel(convert(obj, dtype)), (k,))
+    places = lax.clamp(zero, where(lax.lt(places, zero), lax.add(places, end), places), end)
+    order = argsort(places)
+    at = lax.add(take_index(places, order), lax.iota(dtype, k))
+    old = lax.sub(lax.cumsum(lax.full((n + k,), one).at[at].set(0)), one)
+    picks = old.at[at].set(lax.add(order, end))
+    return take_index(both, (*[slice(None)] * axis, picks))
+
+
+def _for_one_place(values, x, axis: int, scalar: bool):
+    """Values for one place, as NumPy aligns them: of a scalar, their first axis is the one inserted along."""
+    ndim = x.aval.ndim
+    if values.aval.ndim > ndim:
+        raise ValueError(f"insert: values of shape {values.aval.shape} have more axes than the array {x.aval.shape}.")
     values = lax.expand_dims(values, range(ndim - values.aval.ndim))
+    if not scalar:
+        return values
     order = list(range(1, ndim))
     order.insert(axis, 0)
     return lax.transpose(values, order)

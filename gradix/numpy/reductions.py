@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -9,10 +10,10 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.config import state
 from gradix._core import dtypes
-from gradix._core.dtypes import FLOAT, INTEGER
+from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER
 from gradix._core.operators import Array
-from gradix.numpy.axes import ALL, axes_of, axis_of, no_out
-from gradix.numpy.promotion import as_operand, convert, number
+from gradix.numpy.axes import ALL, axes_of, axis_of, no_out, positions_and_names
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number
 from gradix.numpy.selection import where as choose
 
 _BOOL = np.dtype(bool)
@@ -28,20 +29,29 @@ def keep_axes(out, shape: tuple, axes: tuple):
     return lax.broadcast_in_dim(out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept)
 
 
-def where_mask(name: str, where, shape: tuple):
+def where_mask(name: str, where):
     mask = as_operand(name, where)
     if mask.aval.dtype != _BOOL:
         raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. Write "
                          "where != 0 for the elements that are not zero.")
-    if len(mask.aval.shape) > len(shape):
-        raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
     return mask
 
 
+def mask_like(name: str, where, shape: tuple):
+    """`where` at the shape of the array."""
+    mask = where_mask(name, where)
+    if len(mask.aval.shape) > len(shape):
+        raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
+    return broadcast_to(mask, shape)
+
+
 def initial_value(name: str, initial, dtype):
-    if type(initial) in (int, float, bool, complex):
+    if type(initial) in (int, float, bool) or type(initial) is complex and dtype in COMPLEX:
         return number(initial, dtype)
     value = as_operand(name, initial)
+    if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
+        warnings.warn(f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real one.",
+                      np.exceptions.ComplexWarning, stacklevel=5)
     if value.aval.ndim:
         raise ValueError(f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}.")
     return convert(value, dtype)
@@ -72,18 +82,30 @@ def _accumulate(name: str, op, combine, identity, a, axis, dtype, out, keepdims,
     # Half precision is added up in float32, unless the user named the dtype.
     half = dtype is None and result in FLOAT and result.itemsize < 4
     x = convert(x, _F32 if half else result)
+    axis, names = positions_and_names(axis)
     if result == _BOOL:                         # 1 + 1 is 1: sums are `or`, products `and`
         op, combine = (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
-        x = choose(where_mask(name, where, shape), x, number(identity, x.aval.dtype))
+        x = choose(where_mask(name, where), x, number(identity, x.aval.dtype))
         shape = x.aval.shape
     y = op(x, axes)
+    if names:
+        y = _over_named(name, y, names)
     if initial is not None:
         y = combine(initial_value(name, initial, y.aval.dtype), y)
     if keepdims:
         y = keep_axes(y, shape, axes)
     return convert(y, result) if half else y
+
+
+def _over_named(name: str, x, names: tuple):
+    """`x` reduced over mapped axes."""
+    across = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}.get(name)
+    if across is None:
+        raise NotImplementedError(f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, mean and "
+                                  "var are. Collect the parts with lax.all_gather and reduce these.")
+    return across(x, names)
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
@@ -112,7 +134,10 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
             ndim = aval.ndim
             if type(axis) is int and 0 <= axis < ndim:
                 return lax._sum(a, (axis,))
-            return lax._sum(a, ALL[ndim] if axis is None else axes_of(axis, ndim))
+            if axis is None:
+                return lax._sum(a, ALL[ndim])
+            if not positions_and_names(axis)[1]:
+                return lax._sum(a, axes_of(axis, ndim))
     return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where,
                        promote_integers)
 
@@ -147,17 +172,20 @@ def _extreme(name: str, op, combine, a, axis, out, keepdims, initial, where):
     no_out(name, out)
     x = as_operand(name, a)
     dtype, shape = x.aval.dtype, x.aval.shape
+    axis, names = positions_and_names(axis)
     axes = axes_of(axis, len(shape))
     if where is not None:
         if initial is None:
             raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to "
                              "specify 'initial'")
-        x = choose(where_mask(name, where, shape), x, _least(dtype, name == "max"))
+        x = choose(where_mask(name, where), x, _least(dtype, name == "max"))
         shape = x.aval.shape
     if initial is None and 0 in [shape[i] for i in axes]:
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity: shape {shape}. "
                          "Give an initial value.")
     y = op(convert(x, dtype), axes)
+    if names:
+        y = _over_named(name, y, names)
     if initial is not None:
         y = combine(initial_value(name, initial, dtype), y)
     return keep_axes(y, shape, axes) if keepdims else y
@@ -261,11 +289,14 @@ def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
     x = as_operand(name, a)
     if x.aval.dtype != _BOOL:
         x = lax.ne(x, number(0, x.aval.dtype))           # a conversion would look at the real part alone
+    axis, names = positions_and_names(axis)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
-        x = choose(where_mask(name, where, shape), x, number(identity, _BOOL))
+        x = choose(where_mask(name, where), x, number(identity, _BOOL))
         shape = x.aval.shape
     y = op(x, axes)
+    if names:
+        y = _over_named(name, y, names)
     return keep_axes(y, shape, axes) if keepdims else y
 
 

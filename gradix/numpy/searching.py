@@ -251,7 +251,7 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.ravel_multi_index((1, 2), (2, 3))
-        Array(5, dtype=int32, weak_type=True)
+        Array(5, dtype=int32)
     """
     if len(multi_index) != len(dims):
         raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
@@ -275,7 +275,7 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
     for p, n in pairs[::-1] if order == "C" else pairs:
         term = p if step == 1 else p * step
         out, step = term if out is None else out + term, step * n
-    return out
+    return convert(out, out.aval.dtype)
 
 
 def _check_inside(parts, dims) -> None:

@@ -151,7 +151,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     functions = list(funclist) + [0] * (n + 1 - m)
     pieces = [f(x, *args, **kw) if callable(f) else f for f in functions]
     pieces = [convert(as_operand("piecewise", p), x.aval.dtype) for p in pieces]
-    return select(conditions, pieces[:n], pieces[n])
+    return select(conditions[::-1], pieces[:n][::-1], pieces[n])         # of several that hold, the last counts
 
 
 def _piece_conditions(condlist) -> list:

@@ -353,11 +353,16 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None):
         hermitian: the matrices are Hermitian, which is quicker.
         tol: the limit itself instead of a part.
 
+    Raises:
+        ValueError: both `rtol` and `tol` are given.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
         Array(1, dtype=int32)
     """
+    if rtol is not None and tol is not None:
+        raise ValueError(f"matrix_rank: only one of tol or rtol may be specified, got tol={tol} and rtol={rtol}.")
     x = inexact_operand("matrix_rank", M)
     if x.aval.ndim < 2:
         return reductions.any(lax.ne(x, number(0, x.aval.dtype))).astype(np.dtype("int32"))

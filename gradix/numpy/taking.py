@@ -185,7 +185,7 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
     x, i = as_operand("put_along_axis", arr), _integers("put_along_axis", indices, TypeError)
     shape = x.aval.shape
     if axis is None:
-        x, axis, i = ravel(x), 0, ravel(i)
+        x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     if x.aval.ndim != i.aval.ndim:
         raise ValueError(f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}")

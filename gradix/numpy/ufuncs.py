@@ -40,7 +40,7 @@ def _reduce_bits(name: str, op, combine, identity: int):
         axes = axes_of(axis, len(shape))
         fill = convert(number(identity, _INT), own)
         if where is not None:
-            x = choose(reductions.where_mask(name, where, shape), x, fill)
+            x = choose(reductions.where_mask(name, where), x, fill)
         out = op(x, axes)
         if initial is not None:
             out = combine(reductions.initial_value(name, initial, own), out)

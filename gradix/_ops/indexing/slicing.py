@@ -205,8 +205,6 @@ def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stri
     n = shape[axis]
     start, limit = [default if i is None else _from_end(index(i) if hasattr(i, "__index__") else i, n)
                     for i, default in ((start_index, 0), (limit_index, n))]
-    if type(limit) is int and type(start) is int and limit < start:
-        limit = start
     starts = tuple([start if i == axis else 0 for i in range(len(shape))])
     limits = tuple([limit if i == axis else m for i, m in enumerate(shape)])
     strides = tuple([index(stride) if i == axis else 1 for i in range(len(shape))])

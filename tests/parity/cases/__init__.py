@@ -10,6 +10,7 @@ from tests.parity.cases import (
     corners,
     creation,
     decompositions,
+    drawn,
     grids,
     images,
     indexing,
@@ -52,6 +53,7 @@ GROUPS = {
     "inspect": inspect.cases,
     "corners": corners.cases,
     "wide": wide.cases,
+    "drawn": drawn.cases,
 }
 WIDE = {"wide"}  # run with 64-bit types enabled
 CHUNK = 50
