@@ -14,7 +14,7 @@ from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
 from gradix._runtime.xla_custom_calls import ensure_lapack
-from gradix._stablehlo.emitter import SMALL_CALL
+from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 
 
 class Executable:
@@ -79,9 +79,9 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
             return Executable(loaded, in_avals, out_avals, where, bool(functions))
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
-                if SMALL_CALL not in text:
+                if SMALL_CALL not in text and WHOLE_CALL not in text:
                     raise
-                text = text.replace(SMALL_CALL, "")         # XLA cannot make one kernel of it
+                text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")         # XLA cannot make one kernel of it
 
 
 def _largest() -> int:

@@ -17,6 +17,9 @@ from gradix._stablehlo.writer import Value
 # have a sort, top_k, scatter, fft, custom call or large product inside.
 SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 
+# The same of all that the function holds, however much that is: it is not taken apart into loops first.
+WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
+
 
 class Emitter(Structured):
     """Spells one module.
@@ -154,13 +157,18 @@ class Emitter(Structured):
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)
 
-    def kernel(self, name: str, out_avals, fn: Callable, *values: Value) -> list[Value]:
+    def kernel(self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False) -> list[Value]:
         """What `fn(*values)` writes, as one native function of the CPU: for loops whose steps are few instructions.
 
-        Inside may be no sort, scatter, product of matrices or custom call.
+        Inside may be no sort, scatter, product of matrices or custom call. XLA makes a function of each loop, and gives
+        large arrays between them to several threads; with `whole` it makes one of all, which compiles in less time.
         """
-        symbol = self.define(name, [v.aval for v in values], fn)
-        return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
+        if not whole:
+            symbol = self.define(name, [v.aval for v in values], fn)
+            return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
+        mark = make_aval((), np.dtype("int32"))                     # a tuple as result: threads cannot share its making
+        symbol = self.define(name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)])
+        return self.call(symbol, [*out_avals, mark], *values, attrs=WHOLE_CALL)[:-1]
 
     # -- everyday operations ----------------------------------------------------------------------------------------
 
@@ -192,8 +200,26 @@ class Emitter(Structured):
         out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
         return self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
 
+    def pad(self, x: Value, shape, fill) -> Value:
+        """`x` with elements added behind the ends of its axes."""
+        if x.aval.shape == tuple(shape):
+            return x
+        none, more = [0] * len(shape), [n - m for n, m in zip(shape, x.aval.shape)]
+        return self.op("pad", make_aval(tuple(shape), x.aval.dtype), x, self.constant(fill, make_aval((), x.aval.dtype)), attrs=(
+            f"edge_padding_low = {i64_array(none)}, edge_padding_high = {i64_array(more)}, interior_padding = {i64_array(none)}"))
+
+    def head(self, x: Value, shape) -> Value:
+        """The first elements of `x` along its axes."""
+        if x.aval.shape == tuple(shape):
+            return x
+        none, ones = [0] * len(shape), [1] * len(shape)
+        return self.op("slice", make_aval(tuple(shape), x.aval.dtype), x, attrs=(
+            f"start_indices = {i64_array(none)}, limit_indices = {i64_array(shape)}, strides = {i64_array(ones)}"))
+
     def iota(self, out, axis: int) -> Value:
-        return self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
+        found = self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
+        found.counts = axis
+        return found
 
     def convert(self, x: Value, dtype) -> Value:
         """XLA's conversion: float to int truncates and saturates, to bool asks whether it is nonzero."""

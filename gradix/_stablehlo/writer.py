@@ -8,12 +8,15 @@ from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
 class Value:
-    """An SSA value: its name in the text, its aval, and the number it is known to be while text is written."""
+    """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
-    __slots__ = ("name", "aval", "type", "known")
+    `counts` is the axis along which it is known to be 0, 1, 2, ...
+    """
+
+    __slots__ = ("name", "aval", "type", "known", "counts")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
-        self.name, self.aval, self.type, self.known = name, aval, type, known
+        self.name, self.aval, self.type, self.known, self.counts = name, aval, type, known, None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

@@ -122,12 +122,35 @@ def _flipped(em, bits):
 # -- kernels on axes ----------------------------------------------------------------------------------------------
 
 def _sort_single(em, x, axis, is_stable, method):
+    dtype = x.aval.dtype
+    if dtype not in dtypes.FLOAT or not is_stable:
+        key = unsigned_bits(em, x, merge_zeros=False)
+        return from_bits(em, _run(em, key, axis, method, _bits(key)), x.aval)
+    if method == "digits":                                         # keys with all equal numbers alike, and the numbers
+        return _with_own_bits(em, x, axis)
     key = unsigned_bits(em, x, merge_zeros=False)
-    out = from_bits(em, _run(em, key, axis, method, range(8 * key.aval.dtype.itemsize)), x.aval)
-    if not is_stable or x.aval.dtype not in dtypes.FLOAT:
-        return out
-    rows = in_order_of_input(em, *[_to_matrix(em, v, axis, -1) for v in (x, out)])
-    return _from_matrix(em, rows, x.aval.shape, axis, -1)
+    out = from_bits(em, _run(em, key, axis, method, _bits(key)), x.aval)
+    to = 0 if axis == 0 else -1
+    rows = in_order_of_input(em, *[_to_matrix(em, v, axis, to) for v in (x, out)], 1 if to else 0)
+    return _from_matrix(em, rows, x.aval.shape, axis, to)
+
+
+def _with_own_bits(em, x, axis):
+    """Floats sorted by keys in which equal ones are alike, each carried along with its key."""
+    key, width = unsigned_bits(em, x, merge_zeros=True), 8 * x.aval.dtype.itemsize
+    own = make_aval(x.aval.shape, key.aval.dtype)
+    bits = em.bitcast(x, own)
+    if width == 64:
+        _, bits = sort_by_digits(em, _to_matrix(em, key, axis, -1), range(64), _to_matrix(em, bits, axis, -1))
+        return em.bitcast(_from_matrix(em, bits, x.aval.shape, axis, -1), x.aval)
+    wide = make_aval(x.aval.shape, np.dtype(f"uint{2 * width}"))
+    high = em.op("shift_left", wide, em.convert(key, wide.dtype), em.constant(width, wide))
+    packed = em.op("or", wide, high, em.convert(bits, wide.dtype))
+    return em.bitcast(em.convert(_run(em, packed, axis, "digits", range(width, 2 * width)), own.dtype), x.aval)
+
+
+def _bits(key) -> range:
+    return range(8 * key.aval.dtype.itemsize)
 
 
 def _run(em, key, axis, method, bits):

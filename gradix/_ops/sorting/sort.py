@@ -116,7 +116,7 @@ def _host_keys(x) -> list:
 def take_along(x, places, axis: int):
     """`x` at `places` along `axis`, all other axes running together; each place is taken at most once."""
     if not x.aval.size:
-        return x
+        return slice_in_dim(x, 0, places.aval.shape[axis], axis=axis)
     others = tuple([i for i in range(x.aval.ndim) if i != axis])
     numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
                                      operand_batching_dims=others, start_indices_batching_dims=others)
@@ -204,4 +204,5 @@ def top_k(operand, k: int, *, axis: int = -1):
 
 
 from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather  # noqa: E402
+from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402
 from gradix._ops.iota import broadcasted_iota  # noqa: E402
