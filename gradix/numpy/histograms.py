@@ -9,6 +9,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import host_rules, reductions
+from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
 from gradix.numpy.logic import greater_equal
@@ -48,8 +49,8 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
         if is_unknown(x):
             raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
                                              "this error, pass a static `length` argument.")
-        least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
         minlength = known_int(minlength, "minlength argument of jnp.bincount")
+        least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
         length = least if least > minlength else minlength
     length = known_int(length, "length argument of jnp.bincount")
     if weights is None:

@@ -10,8 +10,8 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import INEXACT
 from gradix.numpy import moments, reductions
-from gradix.numpy.axes import axes_of, no_out
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, number
+from gradix.numpy.axes import axes_of, no_out, positions_and_names
+from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.selection import where as choose
 
 
