@@ -40,6 +40,14 @@ def of_square(function):
     return lambda z: function(mp.sqrt(z))
 
 
+def scaled_erfc(centre: int):
+    """e^(x²)·erfc x as a function of u = (x - centre) / (x + centre)."""
+    def function(u):
+        x = centre * (1 + u) / (1 - u)
+        return mp.exp(x * x) * mp.erfc(x)
+    return function
+
+
 def odd(function, table, limit, low=1e-6):
     """f(t) = t + t³·p(t²)."""
     return Target(table, of_square(lambda t: (function(t) - t) / t**3), low, limit**2,
@@ -65,9 +73,9 @@ TARGETS = {
     "power: log₂": Target({DOUBLE: powers._LOG2}, of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t), 1e-6, 0.1716**2,
                           lambda z, p: p),
     "power: 2ᶠ": Target({DOUBLE: powers._EXP2}, lambda f: mp.mpf(2)**f, -0.5, 0.5, lambda f, p: p),
-    "erfc": Target({SINGLE: special._ERFC}, lambda u: mp.exp((3 * (1 + u) / (1 - u))**2) * mp.erfc(3 * (1 + u) / (1 - u)),
-                   -1.0, 6.3 / 12.3, lambda u, p: p),
-    "erf": Target({SINGLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
+    "erfc": Target({SINGLE: special._ERFC[SINGLE]}, scaled_erfc(3), -1.0, 6.3 / 12.3, lambda u, p: p),
+    "erfc, wide": Target({DOUBLE: special._ERFC[DOUBLE]}, scaled_erfc(4), -1.0, 22.6 / 30.6, lambda u, p: p),
+    "erf": Target(special._ERF, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
     "sin πf": Target({DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25, lambda z, p: p),
 }
 

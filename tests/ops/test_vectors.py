@@ -1,4 +1,6 @@
 """Functions as formulas of float vectors, on arrays large enough to use them, against NumPy's in higher precision."""
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -76,6 +78,16 @@ def test_special_functions(name, reference, ulps):
     found, wanted = np.asarray(gradix.jit(getattr(lax, name))(x)), reference(x.astype("float64"))
     wanted[x == -np.inf] = 2 if name == "erfc" else np.inf
     assert_ulps(found, wanted, ulps)
+
+
+def test_the_error_function_in_double_precision():
+    """Against math.erf, whose own error is below one unit in the last place."""
+    x = np.concatenate([RNG.uniform(-6, 6, 3000), RNG.standard_normal(1000) * 1e-3, 0.75 + np.arange(-9, 9) * 1e-16, SPECIAL])
+    wanted = np.array([math.erf(v) for v in x])
+    with gradix.enable_x64(True):
+        found = np.asarray(gradix.jit(lax.erf)(x))
+    assert_ulps(found, wanted, 2)
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

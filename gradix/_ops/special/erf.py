@@ -13,7 +13,7 @@ from gradix._ops.families import Elementwise
 from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import exp
-from gradix._ops.vectors.lowering import lower_erfc
+from gradix._ops.vectors.lowering import lower_erf, lower_erfc
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -70,7 +70,7 @@ def _gaussian(t, factor, square_of, sign):
 
 
 erf_p = Elementwise("erf", _wide(lambda x: _special.erf(x)),
-                    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg), hlo="chlo.erf", dtypes=_REAL)
+                    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg), hlo=lower_erf, dtypes=_REAL)
 erfc_p = Elementwise("erfc", _wide(lambda x: _special.erfc(x)),
                      lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg), hlo=lower_erfc, dtypes=_REAL)
 erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo="chlo.erf_inv", dtypes=_REAL,

@@ -34,7 +34,8 @@ def _called(em, out, formula: Callable, *xs):
     xs = tuple([em.convert(x, dtype) for x in xs])
 
     def body(*values):
-        return [formula(Vectors(em, dtype), *[Spelled(em, x) for x in values]).value]
+        m = Vectors(em, dtype)
+        return [formula(m, *[m.once(Spelled(em, x)) for x in values]).value]
     aval = make_aval(out.shape, dtype)
     return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)
 
@@ -92,6 +93,7 @@ lower_log = _vectors("log", exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
 lower_log1p = _vectors("log_plus_one", exponential.log1p)
 lower_power = _vectors("power", powers.power, _HALVES | {_F32})
+lower_erf = _vectors("chlo.erf", special.erf, frozenset([_F64]))
 lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})
 lower_lgamma = _vectors("chlo.lgamma", special.log_gamma, _HALVES | {_F32})
 lower_cbrt = _vectors(cube_root, powers.cube_root)

@@ -59,6 +59,14 @@ class Vectors(Program):
             total = total * x + c
         return total
 
+    def once(self, x: Spelled) -> Spelled:
+        """`x` itself, by way of its bits, taken apart and put together: a value with one user, which LLVM sees through.
+
+        XLA computes an operand such as e^x, which it holds dear, in a loop of its own where it has several users.
+        """
+        word = self.bits(x)
+        return self.floats((word & self.sign_bit) | (word & ~self.sign_bit))
+
     # -- signs and limits -------------------------------------------------------------------------------------------
 
     def sign(self, x: Spelled) -> Spelled:
