@@ -34,7 +34,7 @@ def _called(em, out, formula: Callable, *xs):
     xs = tuple([em.convert(x, dtype) for x in xs])
 
     def body(*values):
-        m = Vectors(em, dtype)
+        m = Vectors(em, dtype, rough=out.dtype in _HALVES)
         return [formula(m, *[m.once(Spelled(em, x)) for x in values]).value]
     aval = make_aval(out.shape, dtype)
     return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)

@@ -16,11 +16,13 @@ _PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.898171
 
 
 def _reduced(m, x):
-    """r + low = x - k·π/2, |r| ≤ π/4, and a word that ends with the bits of k."""
+    """r + low = x - k·π/2, |r| ≤ π/4, and a word that ends with the bits of k; rough results need no low."""
     k, word = m.nearest(x * (2 / math.pi))
     *first, fourth, fifth, last = HALF_PI[m.fraction]
-    for piece in first:
+    for piece in HALF_PI[m.fraction] if m.rough else first:
         x = x - k * piece
+    if m.rough:
+        return x, None, word
     p, q = k * fourth, k * fifth
     less = x - p
     r = less - q
@@ -31,10 +33,11 @@ def _sine(m, x, quarters: int):
     """sin(x + quarters·π/2)."""
     r, low, word = _reduced(m, x)
     z = r * r
-    sine = low + r * z * m.polynomial(SINE, z)
-    half = 0.5 * z
+    sine, half = r * z * m.polynomial(SINE, z), 0.5 * z
     most = 1.0 - half
-    cosine = z * z * m.polynomial(COSINE, z) - low * r + ((1.0 - most) - half)
+    cosine = z * z * m.polynomial(COSINE, z)
+    if not m.rough:
+        sine, cosine = low + sine, cosine - low * r + ((1.0 - most) - half)
     word = word + quarters if quarters else word
     swapped = (word << m.width - 1) < 0
     out = m.where(swapped, most, r) + m.where(swapped, cosine, sine)
@@ -53,10 +56,13 @@ def tangent(m, x):
     """tan r where k is even, else -1 / tan r."""
     r, low, word = _reduced(m, x)
     z = r * r
-    small = low * (1.0 + z) + r * z * m.polynomial(TANGENT, z)
+    small = r * z * m.polynomial(TANGENT, z)
+    small = small if m.rough else low * (1.0 + z) + small
     t = r + small
     odd = (word << m.width - 1) < 0
     out = m.where(odd, -1.0 / t, t)
+    if m.rough:
+        return m.odd(x, out, m.abs(x))
     rest = m.where(odd, small - (t - r), 0.0)
     return m.odd(x, out + out * out * rest, m.abs(x))
 

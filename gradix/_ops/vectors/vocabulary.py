@@ -22,11 +22,12 @@ class Vectors(Program):
 
     - `fraction`: the bits of the fraction, 23 or 52; `word` the integer of the same width, of `width` bits.
     - `one`: the bits of 1, `sign_bit` the number that has the sign bit alone.
+    - `rough`: whether the result is rounded to a half precision, so that the last bits do not matter.
     """
 
-    def __init__(self, em, dtype):
+    def __init__(self, em, dtype, rough: bool = False):
         super().__init__(em)
-        self.dtype = dtype
+        self.dtype, self.rough = dtype, rough
         self.fraction, self.word = (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
         self.width = 8 * self.word.itemsize
         self.one = int(np.ones((), dtype).view(self.word))
