@@ -10,13 +10,13 @@ from gradix._api.derivatives.autodiff import arrays
 from gradix._api.reduce import _check_results, _start
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
+from gradix._control.reduce_window import reduce_window_p
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.windows.reduce_windows import (
     reduce_window_max_p,
     reduce_window_min_p,
-    reduce_window_p,
     reduce_window_sum_p,
     window_of,
 )
@@ -32,7 +32,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     Args:
         operand: an array, or a pytree of arrays of one shape, reduced together.
         init_value: a scalar for each, `computation`'s identity; it also fills the padding.
-        computation: joins two trees of scalars, associatively. Sums, maxima and minima are differentiable.
+        computation: joins two trees of scalars, associatively. Derivatives of others than sums, maxima and minima take as many
+            steps as a window has elements.
         window_dimensions: the window's size along each axis.
         window_strides: steps of the window; None is 1 along each axis.
         padding: "VALID", "SAME", "SAME_LOWER" or one (low, high) pair per axis.

@@ -62,7 +62,7 @@ from gradix._ops.random.random import (
     random_bits_p, random_fold_in_p, random_seed_p, random_split_p, random_unwrap_p, random_wrap_p, threefry2x32_p,
 )
 from gradix._ops.windows.reduce_windows import (
-    reduce_window_max_p, reduce_window_min_p, reduce_window_p, reduce_window_shape_tuple, reduce_window_sum_p,
+    reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple, reduce_window_sum_p,
     select_and_gather_add_p, select_and_scatter_add_p,
 )
 from gradix._ops.reductions import (
@@ -108,6 +108,7 @@ from gradix._control.custom_vjp import custom_lin_p, custom_vjp_call_p
 from gradix._control.linear_solve import linear_solve_p
 from gradix._control.remat import remat_p
 from gradix._control.reduce import reduce_p
+from gradix._control.reduce_window import reduce_window_p
 from gradix._control.scan import scan_p
 from gradix._control.while_loop import while_p
 from gradix._api.associative import associative_scan

@@ -156,6 +156,7 @@ X, W = np.ones((2, 3, 8, 8), np.float32), np.ones((4, 3, 3, 3), np.float32)
     ({"dimension_numbers": ("NHWC", "HWIO")}, TypeError, "length 3"),
     ({"dimension_numbers": ("NHWX", "HWIO", "NHWC")}, TypeError, "exactly once"),
     ({"dimension_numbers": ("NHWC", "XWIO", "NHWC")}, TypeError, "spatial characters"),
+    ({"padding": [(0, 0), (-9, -9)]}, ValueError, "negative padding"),
     ({"preferred_element_type": np.float16}, TypeError, "narrower")])
 def test_errors(params, error, words):
     with pytest.raises(error, match=words):

@@ -252,3 +252,47 @@ def test_reduce_window_by_any_computation():
                                            ("VALID", [(0, 0), (0, 0)]), ("same", [(0, 1), (1, 1)])])
 def test_padding_by_name(padding, want):
     assert lax.padtype_to_pads((8, 7), (3, 3), (2, 1), padding) == want
+
+
+# -- windows reduced by a program ----------------------------------------------------------------------------------
+
+WINDOWS = {"plain": ((2, 3, 1), (1, 1, 1), "VALID", None, None), "strides": ((2, 2, 2), (1, 2, 3), "SAME", None, None),
+           "dilated": ((2, 2, 1), (2, 1, 1), [(1, 0), (0, 1), (2, 0)], (1, 2, 1), (2, 1, 1)),
+           "cut": ((1, 2, 2), (1, 1, 1), [(-1, 0), (0, -2), (-1, 1)], (1, 1, 2), None)}
+
+
+def windows_of_products(x, start, window):
+    return lax.reduce_window(x, start, lax.mul, *window)
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_windows_of_products_have_derivatives(window):
+    with gradix.enable_x64(True):
+        x, t = (jnp.asarray(RNG.uniform(0.5, 1.5, (3, 4, 5))) for _ in range(2))
+        one = jnp.float64(1)
+        f = lambda x: windows_of_products(x, one, window)
+        both_ways(f, x, exact=False)
+        y, moved = gradix.jvp(f, (x,), (t,))
+        np.testing.assert_allclose(y, f(x))
+        np.testing.assert_allclose(moved, by_differences(f, x, t), rtol=1e-6, atol=1e-7)
+        ct = jnp.cos(jnp.arange(y.size, dtype="float64")).reshape(y.shape)
+        back, = gradix.vjp(f, x)[1](ct)
+        np.testing.assert_allclose((back * t).sum(), (ct * moved).sum(), rtol=1e-9)
+        gradient = lambda x: gradix.vjp(f, x)[1](ct)[0]
+        np.testing.assert_allclose(gradix.jvp(gradient, (x,), (t,))[1], by_differences(gradient, x, t), rtol=1e-5, atol=1e-6)
+
+
+def test_starts_of_windows_have_derivatives_and_may_be_mapped():
+    x, window = jnp.asarray(X), WINDOWS["plain"]
+    f = lambda start: windows_of_products(x, start, window)
+    np.testing.assert_allclose(gradix.jvp(f, (2.0,), (1.0,))[1], f(jnp.float32(1)), rtol=1e-6)
+    starts = jnp.array([0.5, 2.0])
+    np.testing.assert_allclose(gradix.vmap(f)(starts), jnp.stack([f(s) for s in starts]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("padding", [[(0, -1), (0, 0)], [(-1, 2), (1, -2)]])
+def test_windows_of_one_element_on_what_negative_padding_leaves(padding):
+    """Of which XLA made another shape, and ended the process."""
+    x = jnp.asarray(X[0])
+    got = gradix.jit(lambda x: lax.reduce_window(x, jnp.float32(2), lax.add, (1, 1), (1, 1), padding))(x)
+    np.testing.assert_array_equal(got, lax.pad(x, jnp.float32(2), [(*p, 0) for p in padding]) + 2)

@@ -10,7 +10,9 @@ from gradix._core.trace import bind
 from gradix._ops.basis import add_any, move_axis, zeros
 from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from gradix._ops.conv.host import convolve
+from gradix._ops.conv.products import Axis, emit_products
 from gradix._ops.convert import convert_element_type
+from gradix._ops.dot import dot_general_p
 from gradix._ops.operands import as_operand
 from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 from gradix._ops.precision import canonicalize_precision, precision_attributes
@@ -30,6 +32,10 @@ class ConvGeneralDilated(Primitive):
         sizes = [lhs.shape[lhs_spec[0]] // batch_group_count, rhs.shape[rhs_spec[0]]]
         for i, (low, high) in enumerate(padding):
             n = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
+            if type(n) is int and n < 0:
+                raise ValueError(f"conv_general_dilated: negative padding is larger than the size of the corresponding "
+                                 f"dimension: got padding={tuple(padding)}, which takes {-n} more elements from spatial "
+                                 f"axis {i} than the {n - low - high} there are.")
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
             sizes.append(window_count(n, window, window_strides[i]))
         shape = tuple([sizes[out_spec.index(i)] for i in range(len(out_spec))])
@@ -84,15 +90,30 @@ class ConvGeneralDilated(Primitive):
         if em.platform == "cpu" and not lhs.aval.dtype == rhs.aval.dtype == out.dtype or out.dtype in dtypes.BOOL:
             work = np.dtype("int32") if out.dtype in dtypes.BOOL else _work_dtype(lhs.aval.dtype, out.dtype)
             aval, lhs, rhs = make_aval(out.shape, work), em.convert(lhs, work), em.convert(rhs, work)
-        n = len(window_strides)
-        y = em.op("convolution", aval, lhs, rhs, attrs=(
-            f"window_strides = {_array(window_strides)}, lhs_dilation = {_array(lhs_dilation)}, "
-            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{n}x2xi64>, "
-            f"rhs_dilation = {_array(rhs_dilation)}, "
-            f"dimension_numbers = #stablehlo.conv<{_layouts(dimension_numbers)}>, "
-            f"feature_group_count = {feature_group_count} : i64, batch_group_count = {batch_group_count} : i64"
-            + (precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else "")))
+        y = self._emit(em, aval, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+                       feature_group_count, batch_group_count, precision)
         return em.convert(y, out.dtype)
+
+    def _emit(self, em, out, lhs, rhs, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups,
+              precision):
+        """The convolution of operands of the result's dtype, by what is quickest on the platform."""
+        steps = strides, lhs_dilation, rhs_dilation
+        axes = [Axis(lhs.aval.shape[i], rhs.aval.shape[j], out.shape[k], *pads, *step) for i, j, k, pads, *step in zip(
+            *[spec[2:] for spec in numbers], padding, *steps)]
+        found = emit_products(
+            em, out, lhs, rhs, axes, numbers, feature_groups, batch_groups,
+            lambda aval, x, y, contracted: dot_general_p.lower(em, aval, x, y, dimension_numbers=(contracted, ((), ())),
+                                                               precision=precision),
+            lambda aval, x, y: self._emit(em, aval, x, y, strides, padding, lhs_dilation, rhs_dilation, numbers, 1, 1, precision))
+        if found is not None:
+            return found
+        return em.op("convolution", out, lhs, rhs, attrs=(
+            f"window_strides = {_array(strides)}, lhs_dilation = {_array(lhs_dilation)}, "
+            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{len(strides)}x2xi64>, "
+            f"rhs_dilation = {_array(rhs_dilation)}, "
+            f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, "
+            f"feature_group_count = {feature_groups} : i64, batch_group_count = {batch_groups} : i64"
+            + (precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else "")))
 
     def show(self, params):
         return {**{name: params[name] for name in _PARAMS}, "out_sharding": None}

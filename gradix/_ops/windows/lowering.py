@@ -21,7 +21,14 @@ def is_small(window) -> bool:
 
 
 def emit_reduce_window(em, outs, xs, inits, window, body):
-    """One reduce_window; `body` as for `em.reduce`."""
+    """One reduce_window; `body` as for `em.reduce`.
+
+    Negative padding comes off before: XLA forgets it where the window has one element, and ends the process.
+    """
+    if any(p < 0 for pair in window.padding for p in pair):
+        xs = [emit_stretched(em, x, window, init) for x, init in zip(xs, inits)]
+        n = len(window.padding)
+        window = window._replace(padding=((0, 0),) * n, base_dilation=(1,) * n)
     pairs = [list(p) for p in window.padding]
     axes = [f"{name} = array<i64: {', '.join(map(str, getattr(window, field)))}>" for name, field in (
         ("window_dimensions", "window_dimensions"), ("window_strides", "window_strides"),
@@ -40,12 +47,12 @@ def emit_stretched(em, x, window, fill):
 
 
 def emit_pad(em, x, low, high, interior, fill):
-    """`x` padded, where there is anything to pad."""
+    """`x` padded with a number or a scalar of the program, where there is anything to pad."""
     if not any(low) and not any(high) and not any(interior):
         return x
     sizes = [a + b + max(n + (n - 1) * i, 0) for n, a, b, i in zip(x.aval.shape, low, high, interior)]
     texts = [f"array<i64: {', '.join(map(str, v))}>" for v in (low, high, interior)]
-    fill = em.constant(fill, make_aval((), x.aval.dtype))
+    fill = fill if hasattr(fill, "aval") else em.constant(fill, make_aval((), x.aval.dtype))
     return em.op("pad", make_aval(tuple(sizes), x.aval.dtype), x, fill, attrs=(
         f"edge_padding_low = {texts[0]}, edge_padding_high = {texts[1]}, interior_padding = {texts[2]}"))
 

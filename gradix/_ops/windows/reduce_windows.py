@@ -247,32 +247,6 @@ class SelectAndScatterAdd(Primitive):
         return shown
 
 
-class ReduceWindowBy(Primitive):
-    """Reduce windows of arrays together by a program on scalars: operands first, then a start for each."""
-
-    multiple_results = True
-
-    def abstract(self, *avals, **params):
-        w = _windowed(params)
-        return [make_aval(w.result_shape(x.shape), x.dtype) for x in avals[:len(avals) // 2]]
-
-    def batch(self, size, args, axes, *, jaxpr, consts, **params):
-        n = len(args) // 2
-        if any(a is not None for a in axes[n:]):
-            raise NotImplementedError("vmap of reduce_window over its initial value is not possible: XLA takes one "
-                                      "scalar. Start from the computation's identity and join the values afterwards.")
-        axis = next(a for a in axes if a is not None)
-        xs = [to_axis(size, x, a, axis) for x, a in zip(args[:n], axes)]
-        w = _windowed(params).with_axis(axis)
-        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": consts, **w.params()}), [axis] * n
-
-    def lower(self, em, outs, *args, jaxpr, consts, **params):
-        n = len(outs)
-        return emit_reduce_window(em, outs, args[:n], args[n:], _windowed(params),
-                                  lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
-
-
-reduce_window_p = ReduceWindowBy("reduce_window")
 reduce_window_sum_p = ReduceWindowSum("reduce_window_sum", np.add, "add", lambda dtype: 0)
 reduce_window_max_p = ReduceWindowExtremum("reduce_window_max", np.maximum, "maximum", lowest)
 reduce_window_min_p = ReduceWindowExtremum("reduce_window_min", np.minimum, "minimum", highest)

@@ -1,0 +1,76 @@
+"""`reduce_window_p`: reduce windows of arrays by a program on scalars."""
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from gradix._control.programs import split
+from gradix._core.aval import make_aval
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import broadcast_in_dim, to_axis
+from gradix._ops.indexing.slicing import pad, slice as slice_
+from gradix._ops.windows.lowering import emit_reduce_window
+from gradix._ops.windows.reduce_windows import Window
+from gradix._transforms.batch import AxisData, batch, batch_jaxpr
+from gradix._transforms.jvp import LinearizeTrace, jvp
+from gradix._transforms.staging import eval_closed
+
+
+class ReduceWindow(Primitive):
+    """Operands are arrays of one shape, then a scalar to start from for each; `jaxpr` joins two groups of scalars.
+
+    XLA may join elements in any order, so `jaxpr` must be associative, and the start its identity.
+    """
+
+    multiple_results = True
+
+    def abstract(self, *avals, **params):
+        w = _window(params)
+        return [make_aval(w.result_shape(x.shape), x.dtype) for x in avals[:len(avals) // 2]]
+
+    def jvp(self, primals, tangents, **params):
+        return jvp(lambda *args: folded(args, **params), primals, tangents)
+
+    def linearize(self, primals, tangents, **params):
+        return jvp(lambda *args: folded(args, **params), primals, tangents, LinearizeTrace())
+
+    def batch(self, size, args, axes, *, jaxpr, **params):
+        n = len(args) // 2
+        if any(a is not None for a in axes[n:]):        # XLA takes one scalar
+            return batch(lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes)
+        axis = next(a for a in axes if a is not None)
+        xs = [to_axis(size, x, a, axis) for x, a in zip(args[:n], axes)]
+        w = _window(params).with_axis(axis)
+        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": (), **w.params()}), [axis] * n
+
+    def lower(self, em, outs, *args, jaxpr, **params):
+        n = len(outs)
+        return emit_reduce_window(em, outs, args[:n], args[n:], _window(params),
+                                  lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
+
+
+reduce_window_p = ReduceWindow("reduce_window")
+
+
+def _window(params) -> Window:
+    return Window(*[params[name] for name in Window._fields])
+
+
+def folded(args, *, jaxpr, **params) -> list:
+    """The windows' first elements joined with their second ones, and so on: what the derivatives are taken of."""
+    xs, inits = split(args, len(args) // 2)
+    w, n = _window(params), len(xs)
+    shape = w.result_shape(xs[0].aval.shape)
+    carry = [broadcast_in_dim(i, shape, ()) if shape else i for i in inits]
+    if not prod(shape):
+        return carry
+    edges = [(low, high, b - 1) for (low, high), b in zip(w.padding, w.base_dilation)]
+    xs = [pad(x, i, edges) for x, i in zip(xs, inits)]
+    for size in reversed(shape):
+        jaxpr, _ = batch_jaxpr(jaxpr, AxisData(None, size), (0,) * (2 * n), (0,) * n)
+    for place in product(*map(range, w.window_dimensions)):
+        start = [k * d for k, d in zip(place, w.window_dilation)]
+        limit = [a + (m - 1) * s + 1 for a, m, s in zip(start, shape, w.window_strides)]
+        carry = eval_closed(jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs])
+    return carry
