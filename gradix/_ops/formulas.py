@@ -21,7 +21,11 @@ class Host:
 
     where = staticmethod(np.where)
     exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
-    abs, sqrt = np.abs, np.sqrt
+    abs, sqrt, floor, pow = np.abs, np.sqrt, np.floor, np.power
+
+    @staticmethod
+    def zeta(s, q):
+        return _special.zeta(s, q)
 
     @staticmethod
     def lgamma(x):
@@ -151,6 +155,12 @@ def _unary(op: str):
     return spell
 
 
+def _binary(op: str):
+    def spell(self, x: Spelled, y: Spelled) -> Spelled:
+        return Spelled(self.em, self.em.op(op, x.value.aval, x.value, y.value))
+    return spell
+
+
 class Program:
     """The functions of formulas as operations of a StableHLO program."""
 
@@ -158,7 +168,8 @@ class Program:
         self.em = em
 
     exp, log, log1p, expm1 = map(_unary, ("exponential", "log", "log_plus_one", "exponential_minus_one"))
-    abs, sqrt = map(_unary, ("abs", "sqrt"))
+    abs, sqrt, floor = map(_unary, ("abs", "sqrt", "floor"))
+    pow, zeta = map(_binary, ("power", "chlo.zeta"))
     lgamma, digamma, erfc = map(_unary, ("chlo.lgamma", "chlo.digamma", "chlo.erfc"))
 
     def where(self, pred: Spelled, x, y) -> Spelled:

@@ -48,6 +48,7 @@ def _zeta(m, s, q):
     pole = (q <= 0.0) & whole
     value = m.where(pole, m.where(even, s * 0.0 + np.inf, np.nan), value)      # SciPy has +inf for odd powers of 1/0 too
     value = m.where((q == np.inf) & (s > 1.0), 0.0, value)                     # XLA has NaN
+    value = m.where(s == np.inf, np.nan, value)                                # XLA has NaN here and there
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
@@ -60,11 +61,11 @@ def _zeta(m, s, q):
 
 
 def _quick(simple, formula):
-    """The host rule of a formula, which where all `x` are positive and finite comes to `simple`."""
+    """The host rule of a formula, which where all operands are finite and all `x` positive comes to `simple`."""
     general = host(formula)
 
     def rule(n, x):
-        if not ((x > 0) & (x < np.inf)).all():
+        if not ((x > 0) & (x < np.inf)).all() or not (n < np.inf).all():
             return general(n, x)
         with np.errstate(all="ignore"):
             return np.asarray(simple(n.astype(np.float64), x.astype(np.float64))).astype(x.dtype)
@@ -82,7 +83,7 @@ def _polygamma(m, n, x):
     size = m.exp(m.lgamma(n + 1.0)) * _zeta(m, n + 1.0, x)
     signed = m.where(n * 0.5 == m.floor(n * 0.5), -size, size)
     order = (n > 0.0) & (n == m.floor(n))
-    return m.where(n == 0.0, m.digamma(x), m.where(order, signed, np.nan))
+    return m.where(n == 0.0, m.where(x == 0.0, np.nan, m.digamma(x)), m.where(order, signed, np.nan))
 
 
 lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo=lower_lgamma, dtypes=_REAL, singular=True)
