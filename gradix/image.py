@@ -11,6 +11,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core import dtypes
+from gradix._ops.dimensions import canonical_shape
 from gradix.numpy.promotion import as_operand
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -130,7 +131,7 @@ def _method(method) -> ResizeMethod:
 
 
 def _image(name: str, image, shape) -> tuple:
-    image, shape = as_operand(name, image), tuple([index(n) for n in shape])
+    image, shape = as_operand(name, image), canonical_shape(shape)
     if len(shape) != image.ndim:
         raise ValueError("shape must have length equal to the number of dimensions of the image; got "
                          f"{shape} for an image of shape {image.shape}. Axes that stay are in it too.")
@@ -151,13 +152,13 @@ def _resampled(image, shape, axes, scale, translation, method, antialias, precis
     return image
 
 
-def resize(image, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
+def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antialias: bool = True,
            precision=lax.Precision.HIGHEST):
     """An image of another size.
 
     Args:
         image: an array; every axis is resized whose size differs.
-        shape: the new size of each axis.
+        shape: the new size of each axis; one int for an image of one axis.
         method: a `ResizeMethod`, or "nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5", "area".
             "cubic-pytorch" differs from "cubic" without `antialias`: it repeats the pixels at the edges.
         antialias: use wider kernels where the image becomes smaller.
@@ -190,7 +191,7 @@ def resize(image, shape: Sequence[int], method: str | ResizeMethod, antialias: b
     return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
 
 
-def scale_and_translate(image, shape: Sequence[int], spatial_dims: Sequence[int], scale, translation,
+def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequence[int], scale, translation,
                         method: str | ResizeMethod, antialias: bool = True, precision=lax.Precision.HIGHEST):
     """An image scaled and moved: what was at `x` comes to stand at `x scale + translation`.
 
@@ -198,7 +199,7 @@ def scale_and_translate(image, shape: Sequence[int], spatial_dims: Sequence[int]
 
     Args:
         image: an array.
-        shape: the size of each axis of the result.
+        shape: the size of each axis of the result; one int for one axis.
         spatial_dims: the axes that are scaled and moved.
         scale: a factor for each of them; it may be traced.
         translation: an offset in pixels of the result for each of them; it may be traced.

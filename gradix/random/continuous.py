@@ -6,7 +6,17 @@ import math
 from gradix import lax
 from gradix._base import config
 from gradix._core import dtypes
-from gradix.random.draws import converted, float_dtype, number, parameter, parameter_shape, sampler, shape_of, spread
+from gradix.random.draws import (
+    converted,
+    fitting,
+    float_dtype,
+    number,
+    parameter,
+    parameter_shape,
+    sampler,
+    shape_of,
+    spread,
+)
 from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
 from gradix.random.keys import take_key
 
@@ -145,7 +155,7 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
         (3,)
     """
     dtype = float_dtype("lognormal", dtype, dtypes.INEXACT, "float or complex")
-    sigma = parameter("lognormal", sigma)
+    sigma, = fitting("lognormal", dtype, sigma)
     shape = parameter_shape("lognormal", shape, sigma)
     return _lognormal(take_key("lognormal", key), sigma, shape=shape, dtype=dtype)
 
@@ -169,7 +179,8 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.pareto(random.key(0), 2.0, (3,)).shape
         (3,)
     """
-    dtype, b = float_dtype("pareto", dtype), parameter("pareto", b)
+    dtype = float_dtype("pareto", dtype)
+    b, = fitting("pareto", dtype, b)
     shape = parameter_shape("pareto", shape, b)
     return _pareto(take_key("pareto", key), b, shape=shape, dtype=dtype)
 
@@ -193,7 +204,8 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
         >>> random.rayleigh(random.key(0), 1.0, (3,)).shape
         (3,)
     """
-    dtype, scale = float_dtype("rayleigh", dtype), parameter("rayleigh", scale)
+    dtype = float_dtype("rayleigh", dtype)
+    scale, = fitting("rayleigh", dtype, scale)
     shape = parameter_shape("rayleigh", shape, scale)
     return _rayleigh(take_key("rayleigh", key), scale, shape=shape, dtype=dtype)
 
@@ -209,9 +221,9 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
 
     Args:
         key: a key, typed or raw.
-        scale, concentration: numbers, or arrays that broadcast to `shape`.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
+        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*` do: they may widen it.
+        shape: the shape of the draw before it meets the parameters.
+        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
 
     Example:
         >>> from gradix import random
@@ -220,15 +232,12 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
     """
     dtype = float_dtype("weibull_min", dtype)
     scale, concentration = parameter("weibull_min", scale), parameter("weibull_min", concentration)
-    shape = parameter_shape("weibull_min", shape, scale, concentration)
-    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape, dtype=dtype)
+    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape_of("weibull_min", shape), dtype=dtype)
 
 
 @sampler
 def _weibull_min(key, scale, concentration, *, shape, dtype):
-    power = converted(lax.div(number(1, dtype), lax.convert_element_type(concentration, dtype)), dtype, shape)
-    x = lax.pow(_exponential(key, shape=shape, dtype=dtype), power)
-    return lax.mul(x, converted(scale, dtype, shape))
+    return _exponential(key, shape=shape, dtype=dtype) ** (1.0 / concentration) * scale
 
 
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
@@ -247,7 +256,8 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
         >>> random.wald(random.key(0), 1.0, (3,)).shape
         (3,)
     """
-    dtype, mean = float_dtype("wald", dtype), parameter("wald", mean)
+    dtype = float_dtype("wald", dtype)
+    mean, = fitting("wald", dtype, mean)
     shape = parameter_shape("wald", shape, mean)
     return _wald(take_key("wald", key), mean, shape=shape, dtype=dtype)
 
@@ -280,7 +290,7 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
         (3,)
     """
     dtype = float_dtype("triangular", dtype)
-    left, mode, right = [parameter("triangular", p) for p in (left, mode, right)]
+    left, mode, right = fitting("triangular", dtype, left, mode, right)
     shape = parameter_shape("triangular", shape, left, mode, right)
     return _triangular(take_key("triangular", key), left, mode, right, shape=shape, dtype=dtype)
 
@@ -301,9 +311,10 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 
     Args:
         key: a key, typed or raw.
-        loc, scale: numbers, or arrays that broadcast to `shape`.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
+        loc, scale: numbers or arrays.
+        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the result is of this shape, and
+            then of their common one.
+        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
 
     Example:
         >>> from gradix import random
@@ -312,7 +323,8 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     """
     name = "double_sided_maxwell"
     dtype, loc, scale = float_dtype(name, dtype), parameter(name, loc), parameter(name, scale)
-    shape = parameter_shape(name, shape, loc, scale)
+    common = parameter_shape(name, None, loc, scale)
+    shape = (shape_of(name, shape) or common) + common
     return _double_sided_maxwell(take_key(name, key), loc, scale, shape=shape, dtype=dtype)
 
 
@@ -323,5 +335,4 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     toss = dtypes.python_scalar_dtype(float)
     heads = lax.lt(_unit(sign_key, shape, toss), number(0.5, toss))
     sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
-    x = lax.mul(lax.mul(sign, size), converted(scale, dtype, shape))
-    return lax.add(x, converted(loc, dtype, shape))
+    return lax.mul(sign, size) * scale + loc

@@ -171,6 +171,22 @@ def parameter(name: str, x) -> Array:
                         "gradix.numpy.asarray(...).") from None
 
 
+def fitting(name: str, dtype, *params) -> tuple:
+    """Parameters of a sampler that promote to `dtype`.
+
+    Raises:
+        TypePromotionError: one does not, so that digits would be lost.
+    """
+    found = tuple([parameter(name, x) for x in params])
+    for x in found:
+        aval = x.aval
+        if aval.dtype is not dtype and dtypes.result_type(aval, dtype) != dtype:
+            own, wanted = dtypes.dtype_name(aval.dtype), dtypes.dtype_name(dtype)
+            raise dtypes.TypePromotionError(f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, that of "
+                                            f"the draw. Convert it with .astype({wanted!r}), or draw in a wider dtype.")
+    return found
+
+
 def spread(x, dtype, shape: tuple):
     """A parameter in `dtype`, broadcast to `shape`."""
     x = lax.convert_element_type(x, dtype)

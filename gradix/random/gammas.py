@@ -10,6 +10,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.trace import state
 from gradix._ops.random.random import random_bits, random_split
 from gradix.random.draws import (
+    fitting,
     float_dtype,
     number,
     parameter,
@@ -42,11 +43,14 @@ def lane_normal(keys, dtype):
 
 
 def repeat_while(cond, body, values):
-    """`lax.while_loop`, stepped in Python where the values are known."""
-    if state.stage is None and all(type(v) is ArrayImpl for v in values):
-        while bool(cond(values)):
-            values = body(values)
-        return values
+    """`lax.while_loop`, stepped in Python as long as the values are known, and whether it goes on is."""
+    while state.stage is None and all(type(v) is ArrayImpl for v in values):
+        goes_on = cond(values)
+        if type(goes_on) is not ArrayImpl:      # the functions hold a tracer
+            break
+        if not goes_on:
+            return values
+        values = body(values)
     return lax.while_loop(cond, body, values)
 
 
@@ -204,7 +208,8 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
         (3,)
     """
-    dtype, a, b = float_dtype("beta", dtype), parameter("beta", a), parameter("beta", b)
+    dtype = float_dtype("beta", dtype)
+    a, b = fitting("beta", dtype, a, b)
     shape = parameter_shape("beta", shape, a, b)
     return _beta(take_key("beta", key), a, b, shape=shape, dtype=dtype)
 
@@ -236,7 +241,8 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.chisquare(random.key(0), 3.0, (3,)).shape
         (3,)
     """
-    dtype, df = float_dtype("chisquare", dtype), parameter("chisquare", df)
+    dtype = float_dtype("chisquare", dtype)
+    df, = fitting("chisquare", dtype, df)
     shape = parameter_shape("chisquare", shape, df)
     return _chisquare(take_key("chisquare", key), df, shape=shape, dtype=dtype)
 
@@ -265,7 +271,8 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
         >>> random.f(random.key(0), 3.0, 4.0, (3,)).shape
         (3,)
     """
-    dtype, dfnum, dfden = float_dtype("f", dtype), parameter("f", dfnum), parameter("f", dfden)
+    dtype = float_dtype("f", dtype)
+    dfnum, dfden = fitting("f", dtype, dfnum, dfden)
     shape = parameter_shape("f", shape, dfnum, dfden)
     return _f(take_key("f", key), dfnum, dfden, shape=shape, dtype=dtype)
 
@@ -295,7 +302,8 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.t(random.key(0), 3.0, (3,)).shape
         (3,)
     """
-    dtype, df = float_dtype("t", dtype), parameter("t", df)
+    dtype = float_dtype("t", dtype)
+    df, = fitting("t", dtype, df)
     shape = parameter_shape("t", shape, df)
     return _t(take_key("t", key), df, shape=shape, dtype=dtype)
 

@@ -7,7 +7,7 @@ from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix.random.continuous import exponential
 from gradix.random.discrete import rademacher
-from gradix.random.draws import float_dtype, parameter, sampler, shape_of
+from gradix.random.draws import float_dtype, parameter, rejection_sampler, sampler, shape_of
 from gradix.random.floats import draw_normal, split_keys
 from gradix.random.gammas import gamma
 from gradix.random.keys import take_key
@@ -25,7 +25,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
         mean: the mean along the last axis, (..., n).
         cov: the covariance along the last two axes, (..., n, n).
         shape: the result's shape without the last axis; the common shape of the other axes of `mean` and `cov` by default.
-        dtype: a float dtype; the default float by default.
+        dtype: a float dtype, that of the normal numbers; that of `mean` and `cov` by default. The result has the wider of both.
         method: how the covariance is factored: "cholesky", the quickest; "eigh" or "svd" also where it is singular.
 
     Returns:
@@ -39,10 +39,12 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
         >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
         (3, 2)
     """
-    dtype = float_dtype("multivariate_normal", dtype)
+    mean, cov = parameter("multivariate_normal", mean), parameter("multivariate_normal", cov)
+    common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
+    dtype = float_dtype("multivariate_normal", common if dtype is None else dtype)
+    mean, cov = lax.convert_element_type(mean, common), lax.convert_element_type(cov, common)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {set(_METHODS)}, got {method!r}.")
-    mean, cov = parameter("multivariate_normal", mean), parameter("multivariate_normal", cov)
     _check_moments(mean.aval.shape, cov.aval.shape)
     own = lax.broadcast_shapes(mean.aval.shape[:-1], cov.aval.shape[:-2])
     if shape is None:
@@ -67,7 +69,6 @@ def _check_moments(mean, cov) -> None:
 
 @sampler
 def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
-    mean, cov = lax.convert_element_type(mean, dtype), lax.convert_element_type(cov, dtype)
     if method == "cholesky":
         factor = jnp.linalg.cholesky(cov)
     elif method == "eigh":
@@ -100,9 +101,17 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
         (3,)
     """
     dtype, shape = float_dtype("generalized_normal", dtype), shape_of("generalized_normal", shape)
-    sizes_key, signs_key = split_keys(take_key("generalized_normal", key), 2)
+    draw = _generalized_normal if type(p) in (int, float) else _generalized_normals
+    return draw(take_key("generalized_normal", key), p=p, shape=shape, dtype=dtype)
+
+
+def _generalized_normals(key, *, p, shape, dtype):
+    sizes_key, signs_key = split_keys(key, 2)
     sizes = gamma(sizes_key, 1 / p, shape, dtype)
     return rademacher(signs_key, shape, dtype) * sizes ** (1 / p)
+
+
+_generalized_normal = rejection_sampler(_generalized_normals)
 
 
 def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
@@ -131,10 +140,18 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
         True
     """
     dtype, shape, d = float_dtype("ball", dtype), shape_of("ball", shape), operator.index(d)
-    inside_key, radius_key = split_keys(take_key("ball", key), 2)
-    x = generalized_normal(inside_key, p, (*shape, d), dtype)
-    rest = exponential(radius_key, shape, dtype)
+    draw = _ball if type(p) in (int, float) else _balls
+    return draw(take_key("ball", key), p=p, shape=(*shape, d), dtype=dtype)
+
+
+def _balls(key, *, p, shape, dtype):
+    inside_key, radius_key = split_keys(key, 2)
+    x = generalized_normal(inside_key, p, shape, dtype)
+    rest = exponential(radius_key, shape[:-1], dtype)
     return x / (((jnp.abs(x) ** p).sum(-1) + rest) ** (1 / p))[..., None]
+
+
+_ball = rejection_sampler(_balls)
 
 
 # -- orthogonal matrices -------------------------------------------------------------------------------------------

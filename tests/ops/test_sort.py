@@ -123,6 +123,13 @@ def test_derivatives_follow_the_order():
     np.testing.assert_array_equal(np.take_along_axis(np.asarray(back), order[:, ::-1][:, :2], 1), ct[:, :2])
 
 
+def test_derivatives_of_empty_rows_have_the_shape_of_what_is_taken():
+    x = np.zeros((4, 0, 3), np.float32)
+    y, back = gradix.vjp(lambda x: lax.top_k(x, 1, axis=0)[0], x)
+    assert y.shape == (1, 0, 3) and back(y)[0].shape == x.shape
+    assert gradix.jvp(lambda x: lax.top_k(x, 1, axis=0)[0], (x,), (x,))[1].shape == (1, 0, 3)
+
+
 @pytest.mark.parametrize("in_axes", [(0, None), (1, None), (None, 1), (1, 0)])
 def test_vmap(in_axes):
     shapes = [(4,) if i is None else (4, 3) if i else (3, 4) for i in in_axes]

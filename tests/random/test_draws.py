@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 import gradix
-from gradix import numpy as jnp, random
+from gradix import dtypes, numpy as jnp, random
 
 KEY = random.key(42)
 
@@ -119,3 +119,44 @@ def test_gradients_flow_to_parameters():
     slope = gradix.grad(lambda m: random.uniform(key, minval=0.0, maxval=m))(2.0)
     np.testing.assert_allclose(slope, random.uniform(key), rtol=1e-6)
     assert np.isfinite(gradix.grad(lambda a: random.truncated_normal(key, a, 1.0))(-1.0))
+
+
+@pytest.mark.parametrize("draw", [lambda x: random.poisson(KEY, x * 20, (3,)), lambda x: random.binomial(KEY, 30.0, x, (3,)),
+                                  lambda x: random.gamma(KEY, x, (3,)), lambda x: random.beta(KEY, x, 1.0, (3,))])
+def test_draws_by_rejection_with_mapped_parameters(draw):
+    x = jnp.array([0.1, 0.3, 0.9])
+    np.testing.assert_allclose(gradix.vmap(draw)(x), jnp.stack([draw(v) for v in x]), rtol=1e-6)
+
+
+def test_weibull_parameters_widen_the_draw():
+    scale, concentration = jnp.array([1.0, 2.0, 3.0]), jnp.array([[0.5], [2.0]])
+    drawn = random.weibull_min(KEY, scale, concentration, (3,))
+    np.testing.assert_allclose(drawn, random.exponential(KEY, (3,)) ** (1 / concentration) * scale, rtol=1e-6)
+    assert random.weibull_min(KEY, scale, 1, (3,), "float16").dtype == "float32"
+    assert random.weibull_min(KEY, 1, jnp.arange(1, 4), (3,), "float16").dtype == "float16"
+
+
+def test_double_sided_maxwell_draws_for_each_pair_of_parameters():
+    drawn = random.double_sided_maxwell(KEY, jnp.array([0.0, 9.0]), 1.0, (3,))
+    assert drawn.shape == (3, 2)
+    np.testing.assert_allclose(drawn, random.double_sided_maxwell(KEY, 0.0, 1.0, (3, 2)) + jnp.array([0.0, 9.0]), rtol=1e-6)
+    assert random.double_sided_maxwell(KEY, 0.0, jnp.ones(2)).shape == (2, 2)
+    assert random.double_sided_maxwell(KEY, jnp.float32(0), 1.0, (2,), "float16").dtype == "float32"
+
+
+@pytest.mark.parametrize("name, others", [("pareto", ()), ("rayleigh", ()), ("wald", ()), ("lognormal", ()), ("t", ()),
+                                          ("chisquare", ()), ("beta", (1.0,)), ("f", (1.0,)), ("triangular", (1.5, 2.0))])
+def test_parameters_wider_than_the_draw_are_refused(name, others):
+    draw = getattr(random, name)
+    assert draw(KEY, jnp.float16(1), *others, dtype="float16").dtype == "float16"
+    assert draw(KEY, jnp.broadcast_to(1.0, (2,)), *others, dtype="float16").shape == (2,)       # weak types give way
+    with pytest.raises(dtypes.TypePromotionError, match=f"{name} cannot safely cast .* float32 to dtype=float16"):
+        draw(KEY, jnp.float32(1), *others, dtype="float16")
+
+
+def test_multivariate_normal_has_the_wider_dtype():
+    mean, cov = jnp.zeros(2), jnp.eye(2)
+    assert random.multivariate_normal(KEY, mean, cov, dtype="float16").dtype == "float32"
+    assert random.multivariate_normal(KEY, mean.astype("bfloat16"), cov.astype("float16")).dtype == "float32"
+    with pytest.raises(ValueError, match="complex64"):
+        random.multivariate_normal(KEY, mean.astype(complex), cov)
