@@ -11,7 +11,7 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, to_axis
-from gradix._ops.cumulative_lowering import emit_kernel, emit_loop, emit_recurrence, emit_window
+from gradix._ops.cumulative_lowering import emit_costly_kernel, emit_kernel, emit_loop, emit_recurrence, emit_window
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
 
@@ -31,8 +31,6 @@ def _along(function, x, axis: int, reverse: bool):
 
 class Cumulative(Primitive):
     """Element i of the result reduces the elements up to i; from i on in `reverse`."""
-
-    kernel = True             # whether reducing is so cheap that doing it ten times per element for whole vectors pays
 
     def __init__(self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True):
         super().__init__(name)
@@ -76,9 +74,14 @@ class Cumulative(Primitive):
         steps, inner = aval.shape[axis], prod(aval.shape[axis + 1:])
         known = type(aval.size) is int and aval.size < 1 << 31
         rows = inner == 1 and steps > _KERNEL_STEPS
-        if known and self.kernel and aval.size > _LOOP_SIZE and (rows or steps > _LOOP_STEPS):
-            return emit_kernel if inner < _LOOP_ROW else emit_loop
+        kernel = self._kernel(aval.dtype)
+        if known and kernel and aval.size > _LOOP_SIZE and (rows or steps > _LOOP_STEPS):
+            return kernel if inner < _LOOP_ROW else emit_loop
         return emit_loop if steps <= _LOOP_STEPS else emit_window
+
+    def _kernel(self, dtype):
+        """The kernel of the CPU for these numbers, or None."""
+        return emit_kernel
 
 
 class CumulativeSum(Cumulative):
@@ -109,7 +112,8 @@ class CumulativeProduct(CumulativeDerived):
 
 
 class CumulativeLogSumExp(CumulativeDerived):
-    kernel = False
+    def _kernel(self, dtype):
+        return None if dtype in dtypes.COMPLEX else emit_costly_kernel
 
     def step(self, x, y, before, t, axis, reverse):
         finite = _zero_where_infinite(y, both=True)               # weights exp(y_(i-1) - y_i) and exp(x_i - y_i)

@@ -7,9 +7,10 @@ from gradix._core.aval import make_aval
 from gradix._ops.kernel_loops import Loops
 
 _INT = np.dtype("int32")
-# Elements reduced on their own before what came before is taken in, and the passes that do it: each element meets the three
-# that are so far, twice and three times as far before it.
-_CHUNK, _RADIX, _DISTANCES = 256, 4, (1, 4, 16, 64)
+# Elements reduced on their own before what came before is taken in, and how many meet in each pass that does it. Fewer of
+# each do less work in more passes.
+_CHUNK, _RADIX = 256, 4
+_COSTLY_CHUNK, _COSTLY_RADIX = 64, 2
 _ALIGNED = 16             # elements that a margin has at least, so that what stands behind it begins where vectors do
 
 
@@ -36,7 +37,7 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
         f"padding = dense<{padding}> : tensor<{ndim}x2xi64>"))
 
 
-def emit_kernel(em, x, axis: int, reverse: bool, combine, identity):
+def emit_kernel(em, x, axis: int, reverse: bool, combine, identity, costly: bool = False):
     """Rows one after the other, each in chunks, by a native kernel of the CPU."""
     aval = x.aval
     n, ndim = aval.shape[axis], aval.ndim
@@ -44,7 +45,7 @@ def emit_kernel(em, x, axis: int, reverse: bool, combine, identity):
     rows = em.reshape(em.transpose(x, order), (aval.size // n, n))
 
     def kernel(rows):
-        return _Running(em, combine, identity, reverse, rows.aval.dtype).rows(rows)
+        return _Running(em, combine, identity, reverse, costly, rows.aval.dtype).rows(rows)
     out, = em.kernel("running", [rows.aval], kernel, rows)
     out = em.reshape(out, tuple([aval.shape[i] for i in order]))
     return em.transpose(out, [order.index(i) for i in range(ndim)])
@@ -54,19 +55,23 @@ class _Running:
     """The parts of the kernel.
 
     A chunk is reduced by whole vectors: each element with the three before it; then each of these with those 4, 8 and 12
-    places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on. Between
+    places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on (or with one
+    before it, then with that 2 places back, and so on, if combining takes longer than passing over the chunk). Between
     the passes the elements stand behind a margin of the identity, for what would lie before the chunk. An element takes
     part in each result once, in few additions. What came before the chunk is taken in last.
     """
 
-    def __init__(self, em, combine, identity, reverse: bool, dtype):
+    def __init__(self, em, combine, identity, reverse: bool, costly: bool, dtype):
         self.em, self.loops, self.combine = em, Loops(em), combine
+        self.chunk, self.radix = (_COSTLY_CHUNK, _COSTLY_RADIX) if costly else (_CHUNK, _RADIX)
         self.identity, self.reverse = em.constant(identity, make_aval((), dtype)), reverse
 
     def rows(self, x) -> list:
         loops, em, (count, n) = self.loops, self.em, x.aval.shape
-        self.size = min(n, _CHUNK)
-        self.steps = [d for d in _DISTANCES if d < self.size]
+        self.size = min(n, self.chunk)
+        self.steps = [1]
+        while self.steps[-1] * self.radix < self.size:
+            self.steps.append(self.steps[-1] * self.radix)
         margins = [em.broadcast(self.identity, (self._margin(d) + self.size,)) for d in self.steps]
 
         def row(i, out, *margins):
@@ -77,7 +82,7 @@ class _Running:
         return [em.reshape(out, (count, n))]
 
     def _margin(self, distance: int) -> int:
-        return max(distance * (_RADIX - 1), _ALIGNED)
+        return max(distance * (self.radix - 1), _ALIGNED)
 
     def _row(self, x, out, margins, start, n: int) -> list:
         """Chunks in turn; the last ends with the row, and does again some of what the one before it did."""
@@ -103,7 +108,7 @@ class _Running:
             margin = 0 if self.reverse else self._margin(distance)
             array = self.loops.put_block(array, part, self.loops.number(margin))
             used.append(array)
-            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size) for k in range(_RADIX)]
+            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size) for k in range(self.radix)]
             while len(terms) > 1:
                 terms = [self._combined(later, now) for now, later in zip(terms[::2], terms[1::2])]
             part = terms[0]
@@ -115,6 +120,11 @@ class _Running:
 
     def _combined(self, before, after):
         return _combined(self.em, self.combine, before, after)
+
+
+def emit_costly_kernel(em, x, axis: int, reverse: bool, combine, identity):
+    """`emit_kernel` for what takes many instructions to combine."""
+    return emit_kernel(em, x, axis, reverse, combine, identity, True)
 
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):
