@@ -21,7 +21,7 @@ _programs: dict[tuple, Program] = {}
 _PLANS_LIMIT = 1 << 14
 _plans: dict[tuple, tuple[Callable, Any, bool]] = {}    # what to call, the type of the result, whether it never warns
 _options = _config.state
-_ndarray = np.ndarray
+_ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
 
 
@@ -87,7 +87,9 @@ def evaluate(prim, args, params):
     finally:
         if token is not None:
             _resume(token)
-    if type(result) is not _ndarray or result.dtype is not out.dtype:
+    if type(result) is not _ndarray:
+        result = _asarray(result)
+    if result.dtype is not out.dtype:
         result = _physical(result, out)
     return ArrayImpl(result, out)
 

@@ -44,6 +44,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
+@replayed
 def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
@@ -67,6 +68,7 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
     return lax.linalg._adjoint(factor) if upper else factor
 
 
+@replayed
 def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
@@ -129,6 +131,7 @@ def eigvals(a):
                           compute_right_eigenvectors=False)[0]
 
 
+@replayed
 def svd(a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index=None):
     """The singular value decomposition `a = U diag(S) Vh`, S descending.
 
@@ -165,6 +168,7 @@ def _hermitian_svd(x, compute_uv: bool):
     return SVDResult(u, s, lax.linalg._adjoint(signed))
 
 
+@replayed
 def svdvals(x, /):
     """The descending singular values of matrices.
 
@@ -176,6 +180,7 @@ def svdvals(x, /):
     return svd(x, compute_uv=False)
 
 
+@replayed
 def qr(a, mode: str = "reduced"):
     """The QR factorization of matrices.
 

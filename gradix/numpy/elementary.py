@@ -249,7 +249,7 @@ def degrees(x, /):
     return rad2deg(x)
 
 
-@replayed
+@replayed(host=host_rules.sinc)
 def sinc(x, /):
     """sin(πx) / (πx), and 1 at zero.
 

@@ -6,6 +6,7 @@ with its zeros, infinities and NaN; floats differ by a few units in the last pla
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -16,8 +17,9 @@ _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _INEXACT = _FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
 _WHOLE = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
 _INT = np.dtype("int32")
-_SIDES = ("left", "right")
+_COMPARISONS = {"left": (np.less, np.greater_equal), "right": (np.less_equal, np.greater)}
 COUNTED = 16                # elements of a row that `searchsorted` counts one by one, in order or not
+_ONES = np.ones(COUNTED, np.uint8)
 _SIGNED = frozenset(d for d in _WHOLE if d.kind == "i")
 _linalg = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -38,6 +40,16 @@ hypot, logaddexp, copysign = ufunc(np.hypot), ufunc(np.logaddexp), ufunc(np.copy
 signbit, trunc, frexp = ufunc(np.signbit), ufunc(np.trunc), ufunc(np.frexp)
 
 
+def sinc(x):
+    return _sinc if _alike(_FLOATS, x) else None
+
+
+def _sinc(x):
+    angle = np.multiply(x, x.dtype.type(np.pi))
+    found = np.divide(np.sin(angle), angle)
+    return found if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), x.dtype.type(1), found)
+
+
 # -- quotients -----------------------------------------------------------------------------------------------------
 
 def floor_divide(x, y):
@@ -49,19 +61,25 @@ def remainder(x, y):
 
 
 def divmod(x, y):
-    return (lambda a, b: (_floor_quotient(a, b), _remainder(a, b))) if _alike(_FLOATS, x, y) else None
+    return _divmod if _alike(_FLOATS, x, y) else None
 
 
 def _floor_quotient(x, y):
-    q = np.floor_divide(x, y)
-    none = np.equal(q, 0)
-    return np.where(none, np.copysign(q, y), q) if np.count_nonzero(none) else q       # NumPy's zeros have x's sign, too
+    return _with_zeros_like(np.floor_divide(x, y), y)       # NumPy's have the sign of the quotient
 
 
 def _remainder(x, y):
-    r = np.remainder(x, y)
-    none = np.equal(r, 0)
-    return np.where(none, np.copysign(r, x), r) if np.count_nonzero(none) else r       # NumPy's zeros have y's sign
+    return _with_zeros_like(np.remainder(x, y), x)          # NumPy's have the sign of the divisor
+
+
+def _divmod(x, y):
+    q, r = np.divmod(x, y)
+    return _with_zeros_like(q, y), _with_zeros_like(r, x)
+
+
+def _with_zeros_like(x, signs):
+    """`x` with the signs of others at its zeros."""
+    return x if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), np.copysign(x, signs), x)
 
 
 def gcd(x, y):
@@ -157,7 +175,7 @@ def _taken(x, i):
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """In rows that are short enough to count their elements one by one."""
-    if not _alike(_FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _SIDES:
+    if not _alike(_FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _COMPARISONS:
         return None
     return lambda row, x: _places(row, x, side)
 
@@ -177,10 +195,39 @@ def digitize(x, bins, right=False, *, method=None):
 
 def _places(row, x, side):
     """How many elements of `row` come before each `x`: also where they are not in order."""
-    if np.count_nonzero(np.not_equal(row, row)) or np.count_nonzero(np.not_equal(x, x)):
+    column, values = row.reshape(-1, 1), x.reshape(-1)
+    before, behind = _COMPARISONS[side]
+    found = before(column, values)
+    if np.count_nonzero(found) + np.count_nonzero(behind(column, values)) != found.size:    # a NaN compares with nothing
         return NotImplemented
-    before = (np.less if side == "left" else np.less_equal)(row.reshape(-1, *(1,) * x.ndim), x)
-    return np.add.reduce(before, 0, _INT)
+    return _ONES[:row.size].dot(found.view(np.uint8)).astype(_INT).reshape(x.shape)
+
+
+def partition(a, kth, axis=-1):
+    return _parted(a, kth, axis, lambda x, order, place: x[np.concatenate((order[:place + 1], order[:place:-1]))])
+
+
+def argpartition(a, kth, axis=-1):
+    def places(x, order, place):
+        rest = np.ones(x.size, bool)
+        low = order[:place + 1]
+        rest[low] = False
+        return np.concatenate((low, rest.nonzero()[0])).astype(_INT)
+    return _parted(a, kth, axis, places)
+
+
+def _parted(a, kth, axis, finish: Callable) -> Callable | None:
+    """Of a row, by its order; that of zeros of both signs, and of NaN, is another."""
+    if not _alike(_FLOATS, a) or len(a.shape) != 1 or type(kth) is not int or type(axis) is not int or not -a.size <= kth < a.size:
+        return None
+    place = kth % a.size
+
+    def parts(x):
+        order = x.argsort(kind="stable")
+        if np.count_nonzero(x) != x.size or x[order[-1]] != x[order[-1]]:
+            return NotImplemented
+        return finish(x, order, place)
+    return parts
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
@@ -201,7 +248,7 @@ def _quantile_of_all(a, q, axis, method) -> Callable | None:
     """The elements around one fraction of all, from the sorted row, mixed as the program does."""
     if not _alike(_FLOATS, a) or type(q) is not float or q != q or not a.size or method not in ("linear", "midpoint"):
         return None
-    if axis is not None and not (len(a.shape) == 1 and type(axis) is int and axis in (0, -1)):
+    if axis is not None and not _is_row(a, axis):
         return None
     number, n = a.dtype.type, a.size
     place = number(q) * number(n - 1)
@@ -217,6 +264,37 @@ def _quantile_of_all(a, q, axis, method) -> Callable | None:
             return row[-1:].reshape(())
         return row[i] * rest + row[j] * share if linear else (row[i] + row[j]) * half
     return pick
+
+
+def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    return _extreme(np.fmax, a, axis, keepdims) if out is initial is where is None else None
+
+
+def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    return _extreme(np.fmin, a, axis, keepdims) if out is initial is where is None else None
+
+
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    """Of a row."""
+    if not _is_row(a, axis) or keepdims or not (dtype is out is where is None):
+        return None
+    ones, number = np.ones(a.size, a.dtype), a.dtype.type
+
+    def mean(x):
+        kept = np.equal(x, x)
+        count = np.count_nonzero(kept)
+        return np.divide(np.dot(ones, x if count == x.size else np.where(kept, x, number(0))), number(count))
+    return mean
+
+
+def _is_row(a, axis) -> bool:
+    return _alike(_FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int and axis in (0, -1))
+
+
+def _extreme(function, a, axis, keepdims) -> Callable | None:
+    if not _alike(_FLOATS, a) or not a.size or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
+        return None
+    return functools.partial(function.reduce, axis=axis, keepdims=bool(keepdims))
 
 
 # -- matrices ------------------------------------------------------------------------------------------------------

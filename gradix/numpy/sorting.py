@@ -8,9 +8,10 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix.numpy import host_rules
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of
-from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes
+from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.shapes import ravel
 
 _INT = np.dtype("int32")
@@ -111,7 +112,7 @@ def sort_complex(a):
     """
     out = sort(as_operand("sort_complex", a))
     dtype = out.aval.dtype
-    return out if dtype in COMPLEX else convert(out, promote_dtypes("sort_complex", out, 1j)[0].aval.dtype)
+    return out if dtype in COMPLEX else convert(out, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(dtype)))
 
 
 # -- partition -----------------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     return x, axis_of(kth, x.aval.shape[axis]), axis
 
 
-@replayed
+@replayed(host=host_rules.partition)
 def partition(a, kth: int, axis: int = -1):
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
@@ -145,7 +146,7 @@ def partition(a, kth: int, axis: int = -1):
     return lax.concatenate([low, high], axis)
 
 
-@replayed
+@replayed(host=host_rules.argpartition)
 def argpartition(a, kth: int, axis: int = -1):
     """The indices that partition the elements along an axis, as `partition` does.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, scalar_array
@@ -17,11 +18,13 @@ from gradix._ops.convert import convert
 from gradix._ops.dimensions import canonical_shape
 from gradix._ops.random import random as _random
 from gradix._ops.random.threefry import U32
+from gradix.random.draws import is_frequent, size_of
 
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
 _NAMES = {"threefry2x32": KEY, "fry": KEY}
 _OTHERS = ("threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+_MANY = 1 << 9              # keys that a compiled program makes quicker than the host
 _options = config.state
 
 
@@ -265,7 +268,13 @@ def split(key, num: int | tuple[int, ...] = 2):
     for n in shape:
         if type(n) is int and n < 0:
             raise ValueError(f"split makes a number of keys, got num={num}: sizes must not be negative.")
+    if state.stage is None and type(keys) is ArrayImpl and size_of(shape) >= _MANY and is_frequent(_counts, (), shape, {}):
+        return _as_given(_split_compiled(keys, shape), raw)
     return _as_given(_random.random_split(keys, shape), raw)
+
+
+_counts: dict[tuple, int] = {}
+_split_compiled = jit(_random.random_split, static_argnums=1)
 
 
 def _split_shape(num) -> tuple:

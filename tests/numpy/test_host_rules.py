@@ -156,6 +156,33 @@ def test_middles(dtype):
     assert host_rules.median(jnp.ones((2, 3)).aval, axis=1) is None and host_rules.quantile(jnp.ones(3).aval, np.nan) is None
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_parts_and_extremes(dtype):
+    for x in (noise(dtype, 7), np.array([2, 1, 2, 1, 1, 3], dtype), np.array(SPECIAL, dtype), np.array([1, np.nan, -2], dtype)):
+        for kth in (0, 1, -1, -3):
+            exact(jnp.partition, host_rules.partition, x, kth)
+            exact(jnp.argpartition, host_rules.argpartition, x, kth)
+    for x in (noise(dtype, 4, 3), np.array([[1, np.nan, -2], [np.nan] * 3], dtype), np.array([np.inf, np.nan], dtype), np.array(2, dtype)):
+        for options in ({}, {"keepdims": True}, {"axis": 0}, {"axis": -1, "keepdims": True}):
+            if x.ndim or "axis" not in options:
+                exact(jnp.nanmax, host_rules.nanmax, x, **options)
+                exact(jnp.nanmin, host_rules.nanmin, x, **options)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nanmean(dtype):
+    for x in (noise(dtype, 7), np.array([1, np.nan, 4], dtype), np.array([np.nan], dtype), np.array([np.inf, 1, np.nan], dtype)):
+        close(jnp.nanmean, host_rules.nanmean, x, ulps=2)
+        close(jnp.nanmean, host_rules.nanmean, x, axis=-1, ulps=2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sinc(dtype):
+    close(jnp.sinc, host_rules.sinc, np.array([v for v in SPECIAL if abs(v) < 1e9], dtype), ulps=2)
+    exact(jnp.sinc, host_rules.sinc, np.array([0.0, -0.0, np.nan, np.inf], dtype))
+    close(jnp.sinc, host_rules.sinc, noise(dtype, 3, 4), ulps=2)
+
+
 @pytest.mark.parametrize("dtype", INEXACT)
 def test_matrices(dtype):
     x = noise(dtype, 6, 6)

@@ -158,14 +158,16 @@ def test_draws_are_those_of_the_compiled_program(size):
 
 @pytest.mark.parametrize("draw", [lambda key: random.gamma(key, 2.0, (3,)), lambda key: random.normal(key, (3,)),
                                   lambda key: random.poisson(key, 4.0, (3,)),
-                                  lambda key: random.randint(key, (300,), 0, 7), lambda key: random.uniform(key, (300,))])
+                                  lambda key: random.randint(key, (300,), 0, 7), lambda key: random.uniform(key, (300,)),
+                                  lambda key: random.generalized_normal(key, 1.5, (8,)), lambda key: random.ball(key, 3, shape=(4,)),
+                                  lambda key: random.ball(key, 2, p=1.5), lambda key: random.key_data(random.split(key, (30, 20)))])
 def test_draws_that_come_often_are_compiled_and_stay_the_same(draw, monkeypatch):
     monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
     key = random.key(7)
     drawn = [np.asarray(draw(key)) for _ in range(8)]
     for x in drawn[1:]:
         np.testing.assert_allclose(x, drawn[0], rtol=3e-6)
-        if x.dtype.kind == "i":
+        if x.dtype.kind in "iu":
             np.testing.assert_array_equal(x, drawn[0])
 
 

@@ -22,7 +22,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._runtime import dispatch, policy
-from gradix._runtime.program import Program
+from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import stage
@@ -161,9 +161,23 @@ class Replay:
         self.left -= 1
         if self.left <= 0:
             make, tree = self.program
-            run, one, self.program = make().call, tree == _ONE, None
-            self.call = (lambda arrays: run(arrays)[0]) if one else lambda arrays: tree.unflatten(run(arrays))
+            self.call, self.program = _compiled(make(), tree), None
         return self.host(arrays)
+
+
+def _compiled(program: Program, tree) -> Callable[[list], Any]:
+    """A compiled program, on arrays."""
+    run, execute, handlers = program.call, program.executable.execute, program.executable.handlers
+    if tree != _ONE:
+        return lambda arrays: tree.unflatten(run(arrays))
+    if program.consts or program.kept is not None:
+        return lambda arrays: run(arrays)[0]
+    aval, = program.out_avals
+
+    def call(arrays):
+        out, = execute([a._buffer if a._buffer is not None else to_device(a) for a in arrays]).consume_with_handlers(handlers)
+        return ArrayImpl(None, aval, out)
+    return call
 
 
 def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
@@ -248,7 +262,7 @@ class _Writer:
     """Writes a program as Python that works on NumPy arrays."""
 
     def __init__(self, closed: ClosedJaxpr):
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "physical": dispatch._physical, "ArrayImpl": ArrayImpl,
+        self.names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "physical": dispatch._physical, "ArrayImpl": ArrayImpl,
                                       "quiet": dispatch._quiet, "resume": dispatch._resume}
         self.lines: list[str] = []
         self.size = self.work = 0
@@ -301,7 +315,8 @@ class _Writer:
         for name, aval in zip(names, outs):
             if not (isinstance(rule, _STABLE) and _gives(rule, avals, aval)):
                 dtype, kind = self.fresh(aval.dtype), self.fresh(aval)
-                line += f"\n        if type({name}) is not ndarray or {name}.dtype is not {dtype}: {name} = physical({name}, {kind})"
+                line += (f"\n        if type({name}) is not ndarray: {name} = asarray({name})"
+                         f"\n        if {name}.dtype is not {dtype}: {name} = physical({name}, {kind})")
         self.lines.append(line)
         return names
 

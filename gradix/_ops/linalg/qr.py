@@ -129,9 +129,12 @@ class QR(Factorization):
 
         def one(a):
             r, *order, tau, _, _ = factor(a)
-            basis = np.zeros((m, k), a.dtype)
-            basis[:, :min(k, n)] = r[:, :k]
-            return [build(basis, tau)[0], np.triu(r[:k]), *[o - 1 for o in order]]
+            basis = r[:, :k]
+            if k > n:
+                basis = np.zeros((m, k), a.dtype)
+                basis[:, :n] = r
+            return [build(basis, tau)[0], np.where(above, r[:k], zero), *[o - 1 for o in order]]
+        above, zero = np.arange(k)[:, None] <= np.arange(n), np.zeros((), x.dtype)
         return each(one, tuple(lead), outs, x)
 
     def jvp(self, primals, tangents, **params):
