@@ -127,7 +127,7 @@ class BitcastConvertType(NonDifferentiable, Structural):
         if min(old, new) < 8:
             return _join_bits(x, old, new_dtype) if old < new else _split_bits(x, new, new_dtype)
         if old > new:
-            return np.ascontiguousarray(x)[..., None].view(new_dtype)
+            return np.ascontiguousarray(x).reshape(*x.shape, 1).view(new_dtype)
         return np.ascontiguousarray(x).view(new_dtype)[..., 0]
 
     def batch(self, size, args, axes, *, new_dtype):

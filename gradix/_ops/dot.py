@@ -157,6 +157,9 @@ def _narrowed(z, out):
     return (z.real if z.dtype.kind == "c" and out not in dtypes.COMPLEX else z).astype(out)
 
 
+_EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)       # kinds that no narrower result may have, and the parts of a number
+
+
 # -- types --------------------------------------------------------------------------------------------------------
 
 def _result_type(lhs, rhs, dimension_numbers, preferred):
@@ -177,7 +180,7 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     dtype = _joined(lhs.dtype, rhs.dtype)
     if preferred is None:
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    if dtype in dtypes.INTEGER and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
+    if any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
     return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)

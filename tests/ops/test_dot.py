@@ -69,6 +69,8 @@ def test_preferred_element_type_must_not_lose_integers():
     x = np.ones((2, 2), np.int32)
     with pytest.raises(TypeError, match="narrower.*int8.*int32"):
         lax.dot_general(x, x, MATMUL, preferred_element_type=np.int8)
+    with pytest.raises(TypeError, match="narrower.*float16.*complex64"):
+        lax.dot_general(x.astype(np.complex64), x, MATMUL, preferred_element_type=np.float16)
 
 
 @pytest.mark.parametrize("name", [n for n in CONTRACTIONS if n != "nothing to sum"])

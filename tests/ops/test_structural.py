@@ -91,6 +91,7 @@ def test_bits():
     np.testing.assert_array_equal(both_ways(lambda o: lax.bitcast_convert_type(o, "float32"), octets), x)
     nibbles = both_ways(lambda x: lax.bitcast_convert_type(x, "uint4"), np.array([0xAB], np.uint8))
     assert nibbles.astype(int).tolist() == [[0xB, 0xA]]
+    assert both_ways(lambda x: lax.bitcast_convert_type(x, "int16"), np.array(3, np.int32)).tolist() == [3, 0]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
