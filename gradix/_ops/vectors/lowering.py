@@ -14,7 +14,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
-from gradix._ops.vectors import exponential, powers, special, trigonometric
+from gradix._ops.vectors import exponential, far, powers, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
 
@@ -49,8 +49,8 @@ def _vectors(plain, formula: Callable, dtypes=_FLOATS):
     return lower
 
 
-def _periodic(plain: str, formula: Callable):
-    """As `_vectors`; XLA's function replaces the results of arguments too large for the formula's reduction.
+def _periodic(plain: str, formula: Callable, far: Callable):
+    """As `_vectors`; arguments too large for the formula's reduction are the formula `far`'s, in float64 XLA's function's.
 
     It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores.
     """
@@ -65,9 +65,15 @@ def _periodic(plain: str, formula: Callable):
         found = em.compare(largest, em.constant(limit, scalar), "GT")
 
         def replace(_, x, y):
-            z = em.convert(x, dtype)
-            huge = em.compare(em.op("abs", wide, z), em.constant(limit, wide), "GT")
-            return [em.constant(False, found.aval), x, em.select(huge, em.convert(em.op(plain, wide, z), out.dtype), y)]
+            z, zero = em.convert(x, dtype), em.constant(0, wide)
+            size = em.op("abs", wide, z)
+            size = em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, zero)
+            huge = em.compare(size, em.constant(limit, wide), "GT")
+            if dtype == _F32:
+                exact = far(Vectors(em, dtype), Spelled(em, z)).value
+            else:
+                exact = em.op(plain, wide, em.select(huge, z, zero))
+            return [em.constant(False, found.aval), x, em.select(huge, em.convert(exact, out.dtype), y)]
         return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
     return lower
 
@@ -76,9 +82,9 @@ def _power_of_two(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
 
-lower_sin = _periodic("sine", trigonometric.sine)
-lower_cos = _periodic("cosine", trigonometric.cosine)
-lower_tan = _periodic("tan", trigonometric.tangent)
+lower_sin = _periodic("sine", trigonometric.sine, far.sine)
+lower_cos = _periodic("cosine", trigonometric.cosine, far.cosine)
+lower_tan = _periodic("tan", trigonometric.tangent, far.tangent)
 lower_asin = _vectors("chlo.asin", trigonometric.arcsine)
 lower_acos = _vectors("chlo.acos", trigonometric.arccosine)
 lower_atan = _vectors("chlo.atan", trigonometric.arctangent)
