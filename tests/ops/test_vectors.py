@@ -111,7 +111,7 @@ def test_reductions_are_right_beside_multiples_of_half_pi(name, dtype):
 def test_arguments_beyond_the_reduction(name, dtype):
     """Of an array with huge arguments those alone are computed another way."""
     x = arguments(dtype)
-    x = np.concatenate([x, np.array([3.4e38, -1e20, 1e7, 12345.678, 30001, 2e6], dtype)])
+    x = np.concatenate([x, np.array([3.4e38, -1e20, 1e7, 12345.678, 30001, 2e6, 1.1e8], dtype)])
     few = np.where(np.arange(x.size) % 1000, np.clip(x, -100, 100), x)
     with gradix.enable_x64(True):
         function = gradix.jit(getattr(lax, name))

@@ -93,11 +93,11 @@ ARCTANH = {
              0.008890740915285704, 0.1587047491688194, -0.17235631039005844, 0.23692872860153735),
 }
 
-# π/2 in pieces, of so few bits that their products with whole numbers below 2¹⁵ (2²⁰) are exact, all but the last. The
+# π/2 in pieces, of so few bits that their products with whole numbers below 2¹⁵ (2²⁶) are exact, all but the last. The
 # sum of all but the last three ends with the last bit of a number of [½, 1), so that x - k·π/2 is exact up to there.
 HALF_PI = {
     SINGLE: (1.5703125, 0.00048065185546875, 3.0994415283203125e-06, 7.543712854385376e-08, 6.093614501878619e-11,
              -1.6513995574653217e-13),
-    DOUBLE: (1.5707963267341256, 6.077094383272197e-11, 6.12323399409214e-17, 1.6446256941113456e-26,
-             -4.7891979590619914e-36),
+    DOUBLE: (1.570796325802803, 9.920935184482005e-10, 6.123233932053594e-17, 6.368317178484799e-25,
+             -1.4973849048591698e-33),
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradix._ops.vectors.coefficients import ARCSINE, ARCTANGENT, COSINE, HALF_PI, SINE, TANGENT
 
-LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1.6e6}         # below 2¹⁵ and 2²⁰ times π/2
+LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1e8}           # below 2¹⁵ and 2²⁶ times π/2
 _PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.8981718325193755e-17)}    # and (π - it) / it
 
 
