@@ -14,9 +14,9 @@ _STEP = 4                  # elements per turn of a loop: XLA stores a loop's wh
 _HALVES = 2                # counters of each digit: neighbours, often alike, do not wait for each other's
 
 
-def digit_bits(bits: int) -> int:
-    """How many bits a digit has, for keys of so many."""
-    return 8 if bits <= 16 else 11
+def digit_bits(bits: int, n: int) -> int:
+    """How many bits a digit has, for so many keys of so many bits: the counters take time of their own."""
+    return 8 if bits <= 16 or n < 1 << 14 else 11
 
 
 def sort_by_digits(em, key, bits: range, value=None) -> list:
@@ -48,7 +48,7 @@ class _Row:
 
     def __init__(self, loops: Loops, n: int, bits: range):
         self.loops, self.em, self.n, self.bits = loops, loops.em, n, bits
-        self.width = digit_bits(len(bits))
+        self.width = digit_bits(len(bits), n)
         self.values = 1 << self.width
         self.places = len(range(bits.start, bits.stop, self.width))
 

@@ -9,9 +9,12 @@ from gradix._ops.sorting.network import LANES
 
 _SMALL = 1 << 11                    # elements in all below which XLA's sort is kept: a kernel compiles in 0.1 s more
 
-# Nanoseconds, measured: of one digit of one element, of one of a digit's counters, of one comparison of one row by the
-# network in 32 and in 64 bits and of bringing an element there and back, and of one comparison by XLA's own sort.
-_DIGIT, _COUNTER, _COMPARISON, _WIDE_COMPARISON, _CARRYING, _XLA, _XLA_TUPLES = 3.2, 3.5, 0.26, 0.5, 2.0, 4.0, 9.0
+# Nanoseconds, measured: of one digit of one element, and of one of a digit's counters; of one comparison of one row by the
+# network, per byte and of 64 bits, and of bringing an element there and back; of one comparison by XLA's own sort, of
+# integers, of floats, and of several operands.
+_DIGIT, _COUNTER = 5.0, 8.0
+_COMPARISON, _WIDE_COMPARISON, _CARRYING = 0.065, 0.65, 2.0
+_XLA, _XLA_FLOATS, _XLA_TUPLES = 4.5, 16.0, 22.0
 # Of selecting by rank: deciding a bit, per element and per row; and finding the next element, likewise.
 _BIT, _BIT_OF_ROW, _NEXT, _NEXT_OF_ROW = 0.1, 100.0, 0.4, 200.0
 # Of finding the largest: looking at an element; and in XLA's partial sort scanning one, and one level of its heap.
@@ -19,12 +22,13 @@ _LOOK, _SCAN, _HEAP = 2.0, 2.3, 30.0
 
 
 class Work(NamedTuple):
-    """How much there is to sort: `rows` rows of `n`, by keys of so many bits, carrying other operands or not."""
+    """How much there is to sort: `rows` rows of `n`, by keys of so many bits, carrying other operands or not, floats or not."""
 
     rows: int
     n: int
     bits: int
     carries: bool = False
+    floats: bool = False
 
 
 def best_method(work: Work) -> str:
@@ -55,12 +59,14 @@ def _times(work: Work) -> dict[str, float]:
     """Nanoseconds by method."""
     levels = math.log2(work.n)
     elements = work.rows * work.n
-    width = digit_bits(work.bits)
+    width = digit_bits(work.bits, work.n)
     digits = -(-work.bits // width)
+    comparison = _XLA_TUPLES if work.carries else _XLA_FLOATS if work.floats else _XLA
     times = {"digits": digits * (elements * _DIGIT * (1.4 if work.carries else 1) + work.rows * _COUNTER * (1 << width)),
-             "xla": elements * levels * (_XLA_TUPLES if work.carries else _XLA)}
-    if work.bits + 32 * work.carries <= 64 and work.n <= 1 << 13:
+             "xla": elements * levels * comparison}
+    wide = work.bits + 32 * work.carries
+    if wide <= 64 and work.n <= 1 << 13:
         rows = -(-work.rows // LANES) * LANES
-        one = _WIDE_COMPARISON if work.bits + 32 * work.carries > 32 else _COMPARISON
+        one = _WIDE_COMPARISON if wide > 32 else _COMPARISON * work.bits / 8
         times["network"] = rows * work.n * (levels * (levels + 1) / 4 * one + _CARRYING)
     return times

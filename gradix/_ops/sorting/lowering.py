@@ -17,6 +17,7 @@ from gradix._ops.sorting.rank_kernel import find_smallest
 from gradix._ops.sorting.ties import in_order_of_input
 
 _I32, _U32, _U64 = np.dtype("int32"), np.dtype("uint32"), np.dtype("uint64")
+_LONG = 1 << 16           # elements of a row from which on carrying each with its key takes longer than looking for equal ones
 _LARGE = 1 << 13          # elements from which on the largest are found by a kernel
 
 
@@ -39,7 +40,7 @@ def _by_kernel(em, xs, axis: int, is_stable: bool, num_keys: int):
         return None
     n, bits = xs[0].aval.shape[axis], [8 * p.aval.dtype.itemsize for p in parts]
     carries = len(xs) > 1 or len(parts) > 1
-    work = Work(xs[0].aval.size // n, n, sum(bits), carries)
+    work = Work(xs[0].aval.size // n, n, sum(bits), carries, parts[0].aval.dtype in dtypes.FLOAT)
     method = best_method(work)
     if method == "xla":
         return None
@@ -126,7 +127,7 @@ def _sort_single(em, x, axis, is_stable, method):
     if dtype not in dtypes.FLOAT or not is_stable:
         key = unsigned_bits(em, x, merge_zeros=False)
         return from_bits(em, _run(em, key, axis, method, _bits(key)), x.aval)
-    if method == "digits":                                         # keys with all equal numbers alike, and the numbers
+    if method == "digits" and x.aval.shape[axis] < _LONG:
         return _with_own_bits(em, x, axis)
     key = unsigned_bits(em, x, merge_zeros=False)
     out = from_bits(em, _run(em, key, axis, method, _bits(key)), x.aval)
