@@ -85,7 +85,7 @@ register("sum over the leading axis, 1000x1000", lambda x, a: x.np.sum(a, axis=0
 register("solve, 5000 of 4x4", lambda x, a, b: x.np.linalg.solve(a, b),
          lambda x: (normal(x, 5000, 4, 4), normal(x, 5000, 4, 1)), numpy.linalg.solve, lambda t, a, b: t.linalg.solve(a, b))
 # PyTorch has no cube root.
-for _name in ("sin", "cos", "tan", "tanh", "exp", "arctan", "cbrt"):
+for _name in ("sin", "cos", "tan", "tanh", "exp", "exp2", "expm1", "sinh", "cosh", "arcsinh", "arctan", "cbrt"):
     register(f"{_name}, 1M", lambda x, a, name=_name: getattr(x.np, name)(a), vector, getattr(numpy, _name),
              None if _name == "cbrt" else lambda t, a, name=_name: getattr(t, name)(a))
 register("arctan2, 1M", lambda x, a: x.np.arctan2(a, 1.7), vector, lambda a: numpy.arctan2(a, numpy.float32(1.7)),

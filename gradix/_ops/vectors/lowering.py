@@ -18,7 +18,7 @@ from gradix._ops.vectors import exponential, far, powers, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
 
-_F32, _F64, _BOOL = np.dtype("float32"), np.dtype("float64"), np.dtype("bool")
+_F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _HALVES = frozenset([np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
