@@ -1,0 +1,179 @@
+"""Convolutions that XLA:CPU does badly, as products of matrices and as sums of elementwise products.
+
+XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long where
+a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups.
+"""
+from __future__ import annotations
+
+import itertools
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.dimensions import i64_array
+
+_REAL = (np.dtype("float32"), np.dtype("float64"))
+_TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
+
+
+class Axis(NamedTuple):
+    """One axis of space: sizes of input, kernel and result, and how one slides over the other."""
+
+    size: int
+    kernel: int
+    result: int
+    low: int
+    high: int
+    stride: int
+    lhs_dilation: int
+    rhs_dilation: int
+
+    @property
+    def inside(self) -> bool:
+        """Whether the kernel meets elements of the input only."""
+        return self.lhs_dilation == 1 and self.low <= 0 and self.high <= 0
+
+    @property
+    def pointwise(self) -> bool:
+        return self.kernel == 1 and (self.inside or self.stride == 1)
+
+    @property
+    def covered(self) -> bool:
+        return self.result == 1 and self.inside
+
+
+def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_groups: int, product, convolve):
+    """The convolution, or None where XLA's own is the best.
+
+    Args:
+        product: `product(out, x, y, axes)` contracts axes of both.
+        convolve: `convolve(out, lhs, rhs)` is the same convolution without groups.
+    """
+    sizes = (*lhs.aval.shape, *rhs.aval.shape, *itertools.chain(*axes))
+    if em.platform != "cpu" or out.dtype not in _REAL or not axes or not all(type(n) is int for n in sizes):
+        return None
+    if not (out.size and lhs.aval.size and rhs.aval.size):
+        return None
+    (rows, of_lhs, *_), (features, *_) = [[v.aval.shape[i] for i in spec] for v, spec in zip((lhs, rhs), numbers)]
+    places, results = prod(a.kernel for a in axes), prod(a.result for a in axes)
+    forms, space = _Forms(em, axes, product), range(2, len(axes) + 2)
+
+    def arranged(form, lhs_order, rhs_order):
+        """A form's (batch, space, features) in the layout of the result, of operands with their axes in these orders."""
+        operands = [em.transpose(v, [spec[i] for i in order]) for v, spec, order in
+                    zip((lhs, rhs), numbers, (lhs_order, rhs_order))]
+        axes = numbers.out_spec[0], *numbers.out_spec[2:], numbers.out_spec[1]
+        return em.transpose(form(*operands), [axes.index(i) for i in range(len(axes))])
+
+    if feature_groups == batch_groups == 1 and all(a.pointwise or a.covered for a in axes):
+        return arranged(forms.contract, (0, *space, 1), (*space, 1, 0))
+    if 1 < feature_groups == of_lhs == features and places <= _TAPS:
+        return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))
+    if 1 < batch_groups == rows == features and results <= _SUMS:
+        return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
+    if 1 < batch_groups <= _GROUPS:
+        def group(x, axis, i):
+            size = x.aval.shape[axis] // batch_groups
+            return _part(em, x, axis, i * size, size)
+        axis = numbers.out_spec[1]
+        thin = make_aval(_resized(out.shape, axis, out.shape[axis] // batch_groups), out.dtype)
+        parts = [convolve(thin, group(lhs, numbers.lhs_spec[0], i), group(rhs, numbers.rhs_spec[0], i))
+                 for i in range(batch_groups)]
+        return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
+    return None
+
+
+def _resized(shape, axis: int, size: int) -> tuple:
+    return (*shape[:axis], size, *shape[axis + 1:])
+
+
+def _part(em, x, axis: int, start: int, size: int):
+    """`size` elements along an axis."""
+    starts, shape = [0] * x.aval.ndim, _resized(x.aval.shape, axis, size)
+    starts[axis] = start
+    limits = [a + n for a, n in zip(starts, shape)]
+    return em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(
+        f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+        f"strides = {i64_array([1] * len(shape))}"))
+
+
+class _Forms:
+    """Convolutions of inputs (batch, space, features), written in other operations."""
+
+    def __init__(self, em, axes, product):
+        self.em, self.axes, self.product = em, axes, product
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def padded(self, x, low, high, interior):
+        """`x` with zeros around and between the elements of its axes of space."""
+        config = [(0, *v, 0) for v in (low, high, interior)]
+        if not any(map(any, config)):
+            return x
+        shape = [n + lo + hi + (n - 1) * i for n, lo, hi, i in zip(x.aval.shape, *config)]
+        texts = [f"{name} = {i64_array(v)}" for name, v in zip(("edge_padding_low", "edge_padding_high", "interior_padding"),
+                                                               config)]
+        return self.em.op("pad", make_aval(tuple(shape), x.aval.dtype), x,
+                          self.em.constant(0, make_aval((), x.aval.dtype)), attrs=", ".join(texts))
+
+    def every(self, x, starts, counts, steps):
+        """From each axis of space, `counts` elements `steps` apart."""
+        starts, steps = (0, *starts, 0), (1, *steps, 1)
+        shape = (x.aval.shape[0], *counts, x.aval.shape[-1])
+        if shape == x.aval.shape:
+            return x
+        limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, shape, steps)]
+        return self.em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(
+            f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, strides = {i64_array(steps)}"))
+
+    # -- forms ----------------------------------------------------------------------------------------------------
+
+    def contract(self, x, w):
+        """One product of matrices: each axis of space is either left as it is or contracted as a whole."""
+        em, after = self.em, [a.pointwise and not a.inside for a in self.axes]
+        taken = [(0, a.size, 1) if late else (-a.low, a.result, a.stride) if a.pointwise else (-a.low, a.kernel, a.rhs_dilation)
+                 for a, late in zip(self.axes, after)]
+        x = self.every(x, *zip(*taken))
+        whole = [i for i, a in enumerate(self.axes) if not a.pointwise]
+        w = em.reshape(w, (*[self.axes[i].kernel for i in whole], *w.aval.shape[-2:]))
+        kept = [n for i, (_, n, _) in enumerate(taken) if i not in whole]
+        shape = (x.aval.shape[0], *kept, w.aval.shape[-1])
+        y = self.product(make_aval(shape, x.aval.dtype), x, w, ([*[i + 1 for i in whole], x.aval.ndim - 1],
+                                                               [*range(len(whole) + 1)]))
+        y = em.reshape(y, (shape[0], *[1 if i in whole else n for i, (_, n, _) in enumerate(taken)], shape[-1]))
+        pads = [(a.low, a.high, a.lhs_dilation - 1) if late else (0, 0, 0) for a, late in zip(self.axes, after)]
+        return self.padded(y, *zip(*pads))
+
+    def featurewise(self, x, w):
+        """Each feature on its own: shifted inputs times elements of the kernel, added up."""
+        em = self.em
+        x = self.padded(x, *zip(*[(a.low, a.high, a.lhs_dilation - 1) for a in self.axes]))
+        taps = em.reshape(w, (prod(a.kernel for a in self.axes), x.aval.shape[-1]))
+        total = None
+        for number, places in enumerate(itertools.product(*[range(a.kernel) for a in self.axes])):
+            seen = self.every(x, [i * a.rhs_dilation for i, a in zip(places, self.axes)], [a.result for a in self.axes],
+                              [a.stride for a in self.axes])
+            tap = em.reshape(_part(em, taps, 0, number, 1), (x.aval.shape[-1],))
+            term = em.op("multiply", seen.aval, seen, em.broadcast(tap, seen.aval.shape))
+            total = term if total is None else em.op("add", term.aval, total, term)
+        return total
+
+    def featurewise_gradient(self, x, ct):
+        """The gradient to the kernel of that: `x` and `ct` (batch, space, features) multiplied at each shift and summed."""
+        em, dtype = self.em, x.aval.dtype
+        x = self.padded(x, *zip(*[(a.low, a.high, a.lhs_dilation - 1) for a in self.axes]))
+        features, scalar = x.aval.shape[-1], make_aval((), dtype)
+        rows = []
+        for places in itertools.product(*[range(a.result) for a in self.axes]):
+            seen = self.every(x, [i * a.stride for i, a in zip(places, self.axes)], [a.kernel for a in self.axes],
+                              [a.rhs_dilation for a in self.axes])
+            term = em.op("multiply", ct.aval, seen, ct)
+            total = em.reduce([term], [em.constant(0, scalar)], list(range(x.aval.ndim - 1)),
+                              [make_aval((features,), dtype)], "add")[0]
+            rows.append(em.reshape(total, (1, features)))
+        shape = (1, *[a.result for a in self.axes], features)
+        joined = rows[0] if len(rows) == 1 else em.op("concatenate", make_aval((len(rows), features), dtype), *rows,
+                                                     attrs="dimension = 0 : i64")
+        return em.reshape(joined, shape)
