@@ -17,12 +17,14 @@ from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 from gradix._ops.vectors.lowering import (
     lower_cbrt,
+    lower_exp,
     lower_exp2,
     lower_expm1,
     lower_log,
     lower_log1p,
     lower_power,
     lower_rsqrt,
+    lower_sqrt,
 )
 
 
@@ -122,7 +124,7 @@ def _host_expm1(x):
     return out
 
 
-exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
+exp_p = Elementwise("exp", np.exp, hlo=lower_exp, dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
 exp2_p = Elementwise("exp2", np.exp2, hlo=lower_exp2, dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True)
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes=INEXACT, singular=True)
@@ -133,7 +135,7 @@ logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEX
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)))
-sqrt_p = Elementwise("sqrt", np.sqrt, hlo=on_branch("sqrt", real=False), dtypes=INEXACT,
+sqrt_p = Elementwise("sqrt", np.sqrt, hlo=on_branch(lower_sqrt, real=False), dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo=lower_rsqrt, dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True)

@@ -20,6 +20,7 @@ from gradix._ops.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _HALVES = frozenset([np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)])
+_FLOAT16 = frozenset([np.dtype("float16")])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
 
@@ -46,6 +47,16 @@ def _vectors(plain, formula: Callable, dtypes=_FLOATS):
         if _pays(em, out, dtypes):
             return _called(em, out, formula, *xs)
         return em.op(plain, out, *xs) if isinstance(plain, str) else plain(em, out, *xs)
+    return lower
+
+
+def _in_single(name: str):
+    """XLA's function, of float16 in float32: XLA:CPU takes functions of float16 one by one."""
+    def lower(em, out, x):
+        if not _pays(em, out, _FLOAT16):
+            return em.op(name, out, x)
+        wide = make_aval(out.shape, _F32)
+        return em.convert(em.op(name, wide, em.convert(x, _F32)), out.dtype)
     return lower
 
 
@@ -95,7 +106,8 @@ lower_asinh = _vectors("chlo.asinh", exponential.arcsinh)
 lower_acosh = _vectors("chlo.acosh", exponential.arccosh)
 lower_atanh = _vectors("chlo.atanh", exponential.arctanh)
 lower_exp2 = _vectors(_power_of_two, exponential.exp2)
-lower_log = _vectors("log", exponential.log, frozenset([_F64]))
+lower_exp, lower_sqrt = _in_single("exponential"), _in_single("sqrt")
+lower_log = _vectors(_in_single("log"), exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
 lower_log1p = _vectors("log_plus_one", exponential.log1p)
 lower_power = _vectors("power", powers.power, _HALVES | {_F32})
