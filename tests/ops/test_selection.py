@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops.sorting import rank_kernel
+from gradix._ops.sorting import kernels, rank_kernel
 from gradix._ops.sorting.kernels import Work, largest_pays
 from gradix.lax.order import ranked
 
@@ -47,8 +47,10 @@ def largest(x, k):
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int8", "uint16", "float16", "int64", "float64"])
 @pytest.mark.parametrize("shape, k", [((40, 300), 5), ((40, 300), 90), ((20_000,), 3), ((20_000,), 900), ((30, 9), 9)])
-def test_top_k_of_every_width(dtype, shape, k):
+@pytest.mark.parametrize("worth", [0, 1 << 60], ids=["kernel", "partial sort"])
+def test_top_k_of_every_width(worth, monkeypatch, dtype, shape, k):
     """Every third number is one of a few, so that there are ties, also across the limit."""
+    monkeypatch.setattr(kernels, "_WORTH", worth)
     with gradix.enable_x64(True):
         x = RNG.integers(-(1 << 31), (1 << 31) - 1, shape)
         x.reshape(-1)[::3] = RNG.integers(1 << 30, (1 << 30) + 3, len(x.reshape(-1)[::3]))
@@ -59,7 +61,8 @@ def test_top_k_of_every_width(dtype, shape, k):
 
 
 @pytest.mark.parametrize("k", [4, 200])
-def test_top_k_along_the_first_axis_and_of_special_numbers(k):
+def test_top_k_along_the_first_axis_and_of_special_numbers(k, monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH", 0)
     x = RNG.standard_normal((500, 40)).astype("float32")
     x[3], x[4], x[5], x[6], x[7::2] = np.nan, np.inf, -np.inf, -np.nan, -0.0
     x[9::4] = 0.0
@@ -70,7 +73,8 @@ def test_top_k_along_the_first_axis_and_of_special_numbers(k):
     np.testing.assert_array_equal(np.asarray(values).view("int32"), np.take_along_axis(bits, order, 0))
 
 
-def test_top_k_maps_and_differentiates():
+def test_top_k_maps_and_differentiates(monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH", 0)
     x = RNG.standard_normal((3, 9000)).astype("float32")
     mapped = gradix.jit(gradix.vmap(lambda a: lax.top_k(a, 700)[1]))(x)
     np.testing.assert_array_equal(mapped, largest(x, 700))
@@ -82,3 +86,4 @@ def test_the_largest_are_selected_when_there_are_many():
     assert largest_pays(Work(1000, 1000, 32), 100)
     assert not largest_pays(Work(1000, 1000, 32), 10)
     assert not largest_pays(Work(1, 1_000_000, 32), 1000)
+    assert not largest_pays(Work(8, 50_000, 32), 300)              # quicker, but by too little for the compilation

@@ -19,6 +19,7 @@ _XLA, _XLA_FLOATS, _XLA_TUPLES = 4.5, 16.0, 22.0
 _BIT, _BIT_OF_ROW, _NEXT, _NEXT_OF_ROW = 0.1, 100.0, 0.4, 200.0
 # Of finding the largest: looking at an element; and in XLA's partial sort scanning one, and one level of its heap.
 _LOOK, _SCAN, _HEAP = 2.0, 2.3, 30.0
+_WORTH = 5e6                        # what must be saved for half a second more of compilation
 
 
 class Work(NamedTuple):
@@ -52,7 +53,7 @@ def largest_pays(work: Work, k: int) -> bool:
     """Whether finding the k-th largest of each row, and then all before it, is quicker than XLA's partial sort."""
     n = work.n
     selecting = work.bits * (n * _BIT + _BIT_OF_ROW) + min(n, 64 * k) * _LOOK + k * _DIGIT * 10
-    return selecting < n * _SCAN + k * math.log2(n) * _HEAP
+    return work.rows * (n * _SCAN + k * math.log2(n) * _HEAP - selecting) > _WORTH
 
 
 def _times(work: Work) -> dict[str, float]:
