@@ -5,7 +5,7 @@ from benchmarks.case import case
 LIMIT = 1.05
 
 # Of v and w, 8 floats; m and k, 16 by 16; s, 8 by 8; p, 16 by 16 and positive definite; i, 8 integers; b, 8 booleans; z, 8 complex
-# numbers; key, a random key; x is the library.
+# numbers; e, 8 edges; key, a random key; x is the library.
 EXPRESSIONS = """
 v + w|v - w|v * w|v / w|v ** 2|v ** 0.5|v // w|v % w|-v|abs(v)|v > w|v == w|b & b|~b|i + 1|i * i|i // 3|i % 3|i << 2
 np.sin(v)|np.exp(v)|np.log(v)|np.sqrt(v)|np.tanh(v)|np.square(v)|np.maximum(v, w)|np.minimum(v, 1.0)|np.clip(v, 0.6, 1.2)
@@ -28,7 +28,7 @@ float(v[0])|v.tolist()|v[0].item()|x.nn.relu(v)|x.nn.softmax(v)|x.nn.sigmoid(v)|
 np.linalg.slogdet(m)|np.linalg.cholesky(p)|np.linalg.eigh(p)|np.linalg.eigvalsh(p)|np.linalg.svd(m)|np.linalg.qr(m)|np.linalg.pinv(m)
 np.linalg.matrix_power(s, 3)|np.linalg.matrix_rank(m)|np.linalg.cond(m)|np.linalg.lstsq(m, m[0])|np.linalg.multi_dot([m, k, m])
 np.fft.rfft(v)|np.fft.ifft(z)|np.fft.fft2(m)|np.fft.fftshift(v)|np.fft.fftfreq(8)|np.hanning(8)|np.kaiser(8, 2.0)|np.blackman(8)
-np.union1d(i, i)|np.intersect1d(i, i)|np.setdiff1d(i, i[:3])|np.lexsort((v, w))|np.partition(v, 3)|np.argpartition(v, 3)|np.digitize(v, w)
+np.union1d(i, i)|np.intersect1d(i, i)|np.setdiff1d(i, i[:3])|np.lexsort((v, w))|np.partition(v, 3)|np.argpartition(v, 3)|np.digitize(v, e)
 np.polyfit(v, w, 1)|np.roots(v)|np.poly(v)|np.polyadd(v, w)|np.polymul(v, w)|np.polyder(v)|np.polyint(v)|np.gradient(v)|np.trapezoid(v)
 np.correlate(v, w)|np.unwrap(v)|np.cov(m)|np.histogram(v)|np.nanmax(v)|np.nanstd(v)|np.nanmedian(v)|np.nan_to_num(v)|np.isclose(v, w)
 np.divmod(v, w)|np.frexp(v)|np.gcd(i, i)|np.copysign(v, w)|np.fmax(v, w)|np.trunc(v)|np.sinc(v)|np.log2(v)|np.angle(z)|i >> 1
@@ -50,7 +50,7 @@ def _register(text: str) -> None:
         np = x.np
         i, m = np.asarray([3, 1, 0, 5, 2, 7, 7, 4]), x.array(16, 16)
         return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": m, "s": x.array(8, 8), "k": x.array(16, 16, seed=1), "i": i,
-                           "b": v > 1.0, "z": v + 1j * w, "p": m @ m.T + np.eye(16), "key": x.random.key(0)})
+                           "b": v > 1.0, "z": v + 1j * w, "p": m @ m.T + np.eye(16), "e": np.arange(8.0), "key": x.random.key(0)})
 
 
 for _line in EXPRESSIONS.strip().splitlines():

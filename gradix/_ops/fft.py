@@ -67,6 +67,12 @@ class Fft(Structural):
             return make_aval((*x.shape[:-1], half), dtypes.to_complex_dtype(x.dtype))
         return make_aval(x.shape, x.dtype)
 
+    def specialise(self, x, *, fft_type, fft_lengths):
+        if len(fft_lengths) != 1 or not x.size or not fft_lengths[0]:
+            return None
+        function, (n,) = getattr(np.fft, _HOST[fft_type].removesuffix("n")), fft_lengths
+        return lambda x: function(x, n)
+
     def host(self, x, *, fft_type, fft_lengths):
         out = self.abstract(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         if not x.size or not out.size:

@@ -130,6 +130,7 @@ def _two(name: str, kind, a, s, axes, norm):
     return _transform(name, kind, a, s, axes, norm)
 
 
+@replayed
 def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The Fourier transform along one axis.
 
@@ -147,6 +148,7 @@ def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     return _one("fft", _Kind.FFT, a, n, axis, norm)
 
 
+@replayed
 def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The inverse Fourier transform along one axis.
 
@@ -164,6 +166,7 @@ def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     return _one("ifft", _Kind.IFFT, a, n, axis, norm)
 
 
+@replayed
 def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The Fourier transform of real values along one axis: the frequencies that are not negative.
 
@@ -181,6 +184,7 @@ def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     return _one("rfft", _Kind.RFFT, a, n, axis, norm)
 
 
+@replayed
 def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The real values along one axis whose `rfft` is `a`.
 
@@ -198,6 +202,7 @@ def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     return _one("irfft", _Kind.IRFFT, a, n, axis, norm)
 
 
+@replayed
 def fft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     """The Fourier transform along two axes.
 
@@ -209,6 +214,7 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     return _two("fft2", _Kind.FFT, a, s, axes, norm)
 
 
+@replayed
 def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     """The inverse Fourier transform along two axes.
 
@@ -220,6 +226,7 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     return _two("ifft2", _Kind.IFFT, a, s, axes, norm)
 
 
+@replayed
 def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     """The Fourier transform of real values along two axes: the frequencies that are not negative.
 
@@ -231,6 +238,7 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     return _two("rfft2", _Kind.RFFT, a, s, axes, norm)
 
 
+@replayed
 def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     """The real values along two axes whose `rfft` is `a`.
 
@@ -242,6 +250,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
     return _two("irfft2", _Kind.IRFFT, a, s, axes, norm)
 
 
+@replayed
 def fftn(a, s=None, axes=None, norm: str | None = None):
     """The Fourier transform along several axes.
 
@@ -259,6 +268,7 @@ def fftn(a, s=None, axes=None, norm: str | None = None):
     return _transform("fftn", _Kind.FFT, a, s, axes, norm)
 
 
+@replayed
 def ifftn(a, s=None, axes=None, norm: str | None = None):
     """The inverse Fourier transform along several axes.
 
@@ -276,6 +286,7 @@ def ifftn(a, s=None, axes=None, norm: str | None = None):
     return _transform("ifftn", _Kind.IFFT, a, s, axes, norm)
 
 
+@replayed
 def rfftn(a, s=None, axes=None, norm: str | None = None):
     """The Fourier transform of real values along several axes: the frequencies that are not negative.
 
@@ -293,6 +304,7 @@ def rfftn(a, s=None, axes=None, norm: str | None = None):
     return _transform("rfftn", _Kind.RFFT, a, s, axes, norm)
 
 
+@replayed
 def irfftn(a, s=None, axes=None, norm: str | None = None):
     """The real values along several axes whose `rfft` is `a`.
 
@@ -319,6 +331,7 @@ def _swapped(norm):
     return _SWAPPED[norm]
 
 
+@replayed
 def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The real Fourier transform of values with Hermitian symmetry, of which `a` is half.
 
@@ -331,6 +344,7 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     return _one("hfft", _Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm))
 
 
+@replayed
 def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
     """The half of the values with Hermitian symmetry whose Fourier transform is the real `a`.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,11 @@ _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _INEXACT = _FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
 _WHOLE = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
 _INT = np.dtype("int32")
-_COMPARISONS = {"left": (np.less, np.greater_equal), "right": (np.less_equal, np.greater)}
+_SIDES = ("left", "right")
 COUNTED = 16                # elements of a row that `searchsorted` counts one by one, in order or not
 _ONES = np.ones(COUNTED, np.uint8)
 _SIGNED = frozenset(d for d in _WHOLE if d.kind == "i")
-_linalg = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
+_linalg: Any = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
@@ -79,7 +80,11 @@ def _divmod(x, y):
 
 def _with_zeros_like(x, signs):
     """`x` with the signs of others at its zeros."""
-    return x if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), np.copysign(x, signs), x)
+    if np.count_nonzero(x) == x.size:
+        return x
+    out = np.array(x)                                       # a number, of arrays without axes
+    np.putmask(out, np.equal(x, 0), np.copysign(x, signs))
+    return out
 
 
 def gcd(x, y):
@@ -175,7 +180,7 @@ def _taken(x, i):
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """In rows that are short enough to count their elements one by one."""
-    if not _alike(_FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _COMPARISONS:
+    if not _alike(_FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _SIDES:
         return None
     return lambda row, x: _places(row, x, side)
 
@@ -195,11 +200,13 @@ def digitize(x, bins, right=False, *, method=None):
 
 def _places(row, x, side):
     """How many elements of `row` come before each `x`: also where they are not in order."""
-    column, values = row.reshape(-1, 1), x.reshape(-1)
-    before, behind = _COMPARISONS[side]
-    found = before(column, values)
-    if np.count_nonzero(found) + np.count_nonzero(behind(column, values)) != found.size:    # a NaN compares with nothing
+    values = x.reshape(-1)
+    squares = np.dot(row, row) + np.dot(values, values)
+    if squares != squares:                                  # a NaN, which comes last
         return NotImplemented
+    if np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1:
+        return row.searchsorted(x, side).astype(_INT)
+    found = (np.less if side == "left" else np.less_equal)(row.reshape(-1, 1), values)
     return _ONES[:row.size].dot(found.view(np.uint8)).astype(_INT).reshape(x.shape)
 
 

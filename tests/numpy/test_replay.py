@@ -46,6 +46,8 @@ SAMPLES = {
     "vstack": lambda f: [f([floats(2), floats(2)]), f((floats(2), floats(2, 2)))], "hstack": lambda f: [f((floats(2), floats(3)))],
     "dstack": lambda f: [f([floats(2), floats(2)])], "column_stack": lambda f: [f([floats(2), floats(2)])],
     "atleast_2d": lambda f: [f(floats(3)), f(floats(3), floats(2, 2))], "array_split": lambda f: [f(floats(7), 3), f(floats(7), (2, 5))],
+    "fft.fft": lambda f: [f(floats(5)), f(floats(3, 4), 6, axis=0), f(floats(4), norm="ortho"), f(floats(3, 0), axis=0)],
+    "fft.irfft": lambda f: [f(floats(5)), f(floats(5) * 1j, 7)], "fft.rfft2": lambda f: [f(floats(3, 4)), f(floats(3, 4), s=(2, 2))],
     "fft.fftshift": lambda f: [f(floats(5)), f(floats(3, 4), axes=1)], "fft.ifftshift": lambda f: [f(floats(3, 4))],
     "linspace": lambda f: [f(0, 1, 5), f(0.0, -0.0, 3), f(-0.0, 0.0, 3), f(floats(2), 2.0, 4)],
     "take_along_axis": lambda f: [f(floats(4, 4), jnp.argsort(floats(4, 4), axis=1), axis=1), f(floats(8), jnp.array([3, -1, 9]), 0)],

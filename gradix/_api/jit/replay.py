@@ -103,8 +103,8 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
                     key += name, t, a or repr(a)
                 else:
                     return function(*args, **kwargs)
-        key = tuple(key)
-        found = table.get(key)
+        signature = tuple(key)
+        found = table.get(signature)
         if type(found) is Replay:
             return found.call(arrays)
         if found is not None and found >= _FIRST:               # it cannot be replayed
@@ -113,12 +113,12 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
             table.clear()
         rule = _rule(host, args, kwargs) if host is not None and found is None else None
         seen = (found or 0) + 1
-        table[key] = seen
+        table[signature] = seen
         if seen == _FIRST or rule:
             try:
-                table[key] = made = Replay(function, args, kwargs, rule)
+                table[signature] = made = Replay(function, args, kwargs, rule)
             except Exception:                                   # whatever it is, the function itself says it better
-                table[key] = _FIRST if not rule else seen
+                table[signature] = _FIRST if not rule else seen
             else:
                 if rule:
                     return made.call(arrays)
@@ -140,6 +140,7 @@ class Replay:
     """A function's program for arguments of given types, as code that calls host rules; a long one is compiled later."""
 
     __slots__ = ("call", "host", "left", "program")
+    program: Any                            # what makes the compiled program, and the tree of its results
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, rule: Callable | None = None):
         mode, nans, infs = _modes.get(_options.context) or policy.mode_of(_options.context)
