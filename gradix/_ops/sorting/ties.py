@@ -41,9 +41,9 @@ def _is_telling(loops: Loops, x):
         same = em.bitcast(v, bits)
         zero = em.op("and", flag, em.compare(v, em.constant(0, v.aval), "EQ"), em.compare(same, em.constant(0, bits), "NE"))
         other = em.op("and", flag, em.compare(v, v, "NE"), em.compare(same, nan, "NE"))
-        here, = em.reduce([em.convert(em.op("or", flag, zero, other), INT)], [loops.number(0)], (0, 1), [SCALAR], "maximum")
-        return [loops.do("maximum", found, here)]
-    return loops.count(rows, [loops.number(0)], row)[0]
+        return [loops.do("maximum", found, em.convert(em.op("or", flag, zero, other), INT))]
+    found = loops.count(rows, [loops.zeros((1, n))], row)
+    return em.reduce(found, [loops.number(0)], (0, 1), [SCALAR], "maximum")[0]
 
 
 def _line(loops: Loops, x, out, start, step: int, length, behind, end):
