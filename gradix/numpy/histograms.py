@@ -88,10 +88,9 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None):
     if not n:
         return lax.full(x.aval.shape, number(0, dtypes.python_scalar_dtype(int)))
     side, options = ("left" if right else "right"), {} if method is None else {"method": method}
-    rising = bins.searchsorted(x, side=side, **options)
-    falling = lax.rev(bins, (0,)).searchsorted(x, side=side, **options)
-    falling = lax.sub(number(n, falling.aval.dtype), falling)
-    return choose(greater_equal(bins[-1], bins[0]), rising, falling)
+    rises = greater_equal(bins[-1], bins[0])
+    found = choose(rises, bins, lax.rev(bins, (0,))).searchsorted(x, side=side, **options)
+    return choose(rises, found, lax.sub(number(n, found.aval.dtype), found))
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
