@@ -161,8 +161,10 @@ class Replay:
         """Replay the program, once more before it is compiled."""
         self.left -= 1
         if self.left <= 0:
-            make, tree = self.program
-            self.call, self.program = _compiled(make(), tree), None
+            program, self.program = self.program, None
+            if program is not None:                             # no other thread is at it
+                make, tree = program
+                self.call = _compiled(make(), tree)
         return self.host(arrays)
 
 
