@@ -76,8 +76,9 @@ class Program:
                  compiler_options: dict | None = None, lowered: LoweredModule | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
-        options = xla.options(compiler_options=compiler_options, fusion_emitters=policy.wants_fusion_emitters(lowered),
-                              unroll=policy.wants_unrolling(lowered), small_dots=policy.keeps_dots_small(closed.jaxpr))
+        options = xla.options(compiler_options=compiler_options, unroll=policy.wants_unrolling(lowered),
+                              fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr),
+                              small_dots=policy.keeps_dots_small(closed.jaxpr))
         self.executable, self.is_loaded = obtain(lowered, name, options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]

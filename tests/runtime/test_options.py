@@ -19,6 +19,37 @@ def test_loops_over_small_arrays_are_not_unrolled(f, args, unrolled):
     assert policy.wants_unrolling(gradix.jit(f).lower(*args)._module) is unrolled
 
 
+def _layers(count, width=16, layer=lambda x, w: jnp.tanh(x @ w)):
+    def loss(ws, x):
+        for w in ws:
+            x = layer(x, w)
+        return (x ** 2).mean()
+
+    rng = np.random.default_rng(0)
+    return gradix.grad(loss), [rng.normal(size=(width, width)).astype("f4") / 4 for _ in range(count)], SMALL[:8, :width]
+
+
+@pytest.mark.parametrize("count, layer, newer", [
+    (2, lambda x, w: jnp.tanh(x @ w), False),
+    (6, lambda x, w: jnp.tanh(x @ w), True),
+    (6, gradix.jit(lambda x, w: jnp.tanh(x @ w)), True),
+    (6, lambda x, w: x * w[0], False),                                      # one fusion
+    (6, lambda x, w: gradix.lax.fori_loop(0, 2, lambda i, c: c @ w, x), False),
+    (6, lambda x, w: jnp.cumsum(x @ w, 0), False),                          # windows
+])
+def test_repeated_layers_are_compiled_by_what_compiles_equal_ones_once(count, layer, newer):
+    f, ws, x = _layers(count, layer=layer)
+    lowered = gradix.jit(f).lower(ws, x)
+    assert policy.wants_fusion_emitters(lowered._module, gradix.make_jaxpr(f)(ws, x).jaxpr) is newer
+
+
+def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
+    f, ws, x = _layers(8)
+    outs = [gradix.jit(f, compiler_options={"xla_cpu_use_fusion_emitters": newer})(ws, x) for newer in (False, True)]
+    for one, other in zip(*outs):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_what_is_asked_reaches_the_compiler_and_the_key():
     where = np.zeros((1, 1))
     texts = [xla_options.build(xla.options(unroll=unroll), where).SerializeAsString() for unroll in (True, False)]
