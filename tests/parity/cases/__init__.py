@@ -23,6 +23,7 @@ from tests.parity.cases import (
     reductions,
     sorting,
     staged,
+    structured,
     updates,
     unary,
     vmapping,
@@ -52,6 +53,7 @@ GROUPS = {
     "random": prng.cases,
     "inspect": inspect.cases,
     "corners": corners.cases,
+    "structured": structured.cases,
     "wide": wide.cases,
     "drawn": drawn.cases,
 }
