@@ -185,7 +185,7 @@ def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antial
             places = np.floor((np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) / np.float32(shape[axis]))
             image = jnp.take(image, places.astype("i4"), axis, mode="clip")
         return image
-    if not all(image.shape):
+    if not all(image.shape[a] for a in axes):
         raise ValueError(f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}.")
     scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
     return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)

@@ -4,12 +4,16 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
+import numpy as np
+
 from gradix._control.programs import split
+from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, to_axis
 from gradix._ops.indexing.slicing import pad, slice as slice_
+from gradix._ops.select import select_n
 from gradix._ops.windows.lowering import emit_reduce_window
 from gradix._ops.windows.reduce_windows import Window
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
@@ -58,7 +62,10 @@ def _window(params) -> Window:
 
 
 def folded(args, *, jaxpr, **params) -> list:
-    """The windows' first elements joined with their second ones, and so on: what the derivatives are taken of."""
+    """The windows' first elements joined with their second ones, and so on: what the derivatives are taken of.
+
+    XLA leaves out what is padding, which matters where the start is no identity.
+    """
     xs, inits = split(args, len(args) // 2)
     w, n = _window(params), len(xs)
     shape = w.result_shape(xs[0].aval.shape)
@@ -70,7 +77,21 @@ def folded(args, *, jaxpr, **params) -> list:
     for size in reversed(shape):
         jaxpr, _ = batch_jaxpr(jaxpr, AxisData(None, size), (0,) * (2 * n), (0,) * n)
     for place in product(*map(range, w.window_dimensions)):
+        inside = _inside(w, args[0].aval.shape, shape, place)
+        if not inside.any():
+            continue
         start = [k * d for k, d in zip(place, w.window_dilation)]
         limit = [a + (m - 1) * s + 1 for a, m, s in zip(start, shape, w.window_strides)]
-        carry = eval_closed(jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs])
+        joined = eval_closed(jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs])
+        carry = joined if inside.all() else [select_n(as_array(inside), c, j) for c, j in zip(carry, joined)]
     return carry
+
+
+def _inside(w: Window, sizes, shape, place) -> np.ndarray:
+    """For which windows there is an element, not padding, at a place in the window."""
+    inside = np.ones(shape, bool)
+    for axis, (n, m, k, s, (low, _), b, d) in enumerate(zip(sizes, shape, place, *w[1:])):
+        at = np.arange(m) * s + k * d - low
+        there = (at >= 0) & (at <= (n - 1) * b) & (at % b == 0)
+        inside &= there.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return inside

@@ -290,9 +290,27 @@ def test_starts_of_windows_have_derivatives_and_may_be_mapped():
     np.testing.assert_allclose(gradix.vmap(f)(starts), jnp.stack([f(s) for s in starts]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("padding", [[(0, -1), (0, 0)], [(-1, 2), (1, -2)]])
-def test_windows_of_one_element_on_what_negative_padding_leaves(padding):
-    """Of which XLA made another shape, and ended the process."""
-    x = jnp.asarray(X[0])
-    got = gradix.jit(lambda x: lax.reduce_window(x, jnp.float32(2), lax.add, (1, 1), (1, 1), padding))(x)
-    np.testing.assert_array_equal(got, lax.pad(x, jnp.float32(2), [(*p, 0) for p in padding]) + 2)
+def sums_by_hand(x, start, size, strides, padding, base, holes):
+    """`start` and the elements of each window that are there."""
+    shape = lax.reduce_window_shape_tuple(x.shape, size, strides, padding, base, holes)
+    out = np.full(shape, start)
+    for at in np.ndindex(*shape):
+        for k in np.ndindex(*size):
+            place = [a * s + i * h - low for a, s, i, h, (low, _) in zip(at, strides, k, holes, padding)]
+            if all(p >= 0 and p % b == 0 and p // b < n for p, b, n in zip(place, base, x.shape)):
+                out[at] += x[tuple([p // b for p, b in zip(place, base)])]
+    return out
+
+
+@pytest.mark.parametrize("size, padding, base", [
+    ((1, 1), [(0, -1), (0, 0)], (1, 1)), ((1, 1), [(-1, 2), (1, -2)], (1, 1)), ((2, 1), [(1, 2), (0, -1)], (2, 1)),
+    ((2, 2), [(-2, -1), (-4, 1)], (3, 2)), ((1, 2), [(-4, 3), (0, 0)], (1, 1)), ((1, 1), [(-9, 2), (0, 0)], (3, 1))])
+def test_windows_leave_out_padding(size, padding, base):
+    """Of negative padding, XLA made another shape where the window has one element, and ended the process."""
+    x, window = jnp.asarray(X[0]), (size, (1, 2), padding, base, (1, 1))
+    f = lambda x: lax.reduce_window(x, jnp.float32(2), lax.add, *window)
+    want = sums_by_hand(X[0], 2.0, *window)
+    np.testing.assert_allclose(gradix.jit(f)(x), want, rtol=1e-5)
+    primal, moved = gradix.jvp(f, (x,), (x,))
+    np.testing.assert_allclose(primal, want, rtol=1e-5)
+    np.testing.assert_allclose(moved, want - 2, rtol=1e-5, atol=1e-5)

@@ -25,10 +25,14 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
 
     Negative padding comes off before: XLA forgets it where the window has one element, and ends the process.
     """
-    if any(p < 0 for pair in window.padding for p in pair):
-        xs = [emit_stretched(em, x, window, init) for x, init in zip(xs, inits)]
-        n = len(window.padding)
-        window = window._replace(padding=((0, 0),) * n, base_dilation=(1,) * n)
+    cut = [[max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)]
+    if any(map(any, cut)):
+        if any(low + high >= n for (low, high), n in zip(cut, xs[0].aval.shape)):
+            return [em.broadcast_in_dim(i, out, ()) for i, out in zip(inits, outs)]          # nothing but padding is left
+        low, high = [[-c for c in side] for side in zip(*cut)]
+        xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
+        window = window._replace(padding=tuple([tuple([p + c * b for p, c in zip(pair, cs)])
+                                                for pair, cs, b in zip(window.padding, cut, window.base_dilation)]))
     pairs = [list(p) for p in window.padding]
     axes = [f"{name} = array<i64: {', '.join(map(str, getattr(window, field)))}>" for name, field in (
         ("window_dimensions", "window_dimensions"), ("window_strides", "window_strides"),
@@ -47,12 +51,12 @@ def emit_stretched(em, x, window, fill):
 
 
 def emit_pad(em, x, low, high, interior, fill):
-    """`x` padded with a number or a scalar of the program, where there is anything to pad."""
+    """`x` padded, where there is anything to pad."""
     if not any(low) and not any(high) and not any(interior):
         return x
     sizes = [a + b + max(n + (n - 1) * i, 0) for n, a, b, i in zip(x.aval.shape, low, high, interior)]
     texts = [f"array<i64: {', '.join(map(str, v))}>" for v in (low, high, interior)]
-    fill = fill if hasattr(fill, "aval") else em.constant(fill, make_aval((), x.aval.dtype))
+    fill = em.constant(fill, make_aval((), x.aval.dtype))
     return em.op("pad", make_aval(tuple(sizes), x.aval.dtype), x, fill, attrs=(
         f"edge_padding_low = {texts[0]}, edge_padding_high = {texts[1]}, interior_padding = {texts[2]}"))
 
