@@ -147,6 +147,14 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     return lambda x: np.dot(ones, x.diagonal(offset))
 
 
+def packbits(a, axis=None, bitorder="big"):
+    if not _alike(_WHOLE | {np.dtype(bool)}, a) or not a.size or bitorder not in ("big", "little"):
+        return None
+    if not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
+        return None
+    return functools.partial(np.packbits, axis=axis, bitorder=bitorder)
+
+
 # -- elements by position and by order -----------------------------------------------------------------------------
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):

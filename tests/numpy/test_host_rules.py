@@ -102,6 +102,16 @@ def test_sums_of_products(sizes, mode, dtype):
     close(jnp.polymul, host_rules.polymul, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64"])
+def test_packbits(dtype):
+    for x in (RNG.integers(-1, 3, 9), RNG.integers(-1, 2, (3, 10)), np.array(1)):
+        x = x.astype(dtype)
+        for bitorder in ("big", "little"):
+            for axis in (None, *range(-x.ndim, x.ndim)):
+                exact(jnp.packbits, host_rules.packbits, x, axis, bitorder)
+    assert host_rules.packbits(jnp.zeros(0, bool).aval) is None
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_polyval(dtype):
     p = noise(dtype, 6)

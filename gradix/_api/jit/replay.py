@@ -21,6 +21,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.operators import Array
 from gradix._core.trace import state
+from gradix._ops.identity import stop_gradient_p
 from gradix._runtime import dispatch, policy
 from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
@@ -297,6 +298,8 @@ class _Writer:
 
     def equation(self, eqn, inputs: list[str]) -> list[str]:
         prim, outs = eqn.primitive, [v.aval for v in eqn.outvars]
+        if prim is stop_gradient_p:
+            return inputs
         inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
         if prim.call_primitive and type(inner) is ClosedJaxpr:
             return self.program(inner, inputs)
