@@ -9,7 +9,7 @@ from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import NUMERIC
+from gradix._core.dtypes import COMPLEX, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -151,8 +151,18 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     shape = canonical_shape(shape)
     if np.ndim(fill_value) if not isinstance(fill_value, Array) else fill_value.aval.ndim:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
-    value = as_array(fill_value) if dtype is None else convert_element_type(fill_value, dtype)
-    return _filled(shape, value)
+    return _filled(shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype))
+
+
+def _scalar_of(value, dtype):
+    """A fill value as a scalar of a dtype.
+
+    Raises:
+        TypeError: a Python complex for a real dtype.
+    """
+    if type(value) is complex and dtypes.as_dtype(dtype) not in COMPLEX:
+        raise TypeError(f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real part.")
+    return convert_element_type(value, dtype)
 
 
 def _filled(shape, value):

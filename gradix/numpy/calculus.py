@@ -177,7 +177,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     """
     if x is None:
         y = inexact_operand("trapezoid", y)
-        step = convert(as_operand("trapezoid", dx), y.aval.dtype)
+        step = dx
         axis = axis_of(axis, y.aval.ndim)
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)

@@ -46,13 +46,13 @@ def roots(p, *, strip_zeros: bool = True):
     if p.aval.ndim != 1:
         raise ValueError(f"Input must be a rank-1 array, got shape {p.aval.shape}.")
     n = p.aval.shape[0]
+    if n < 2:
+        return _roots(p)
     if strip_zeros:
         values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN for "
                                  "those that leading zeros take away.")
         leading = n if not values.any() else int(np.argmax(values != 0))
         return _roots(p[leading:])
-    if n < 2:
-        return _roots(p)
     leading = reductions.sum(lax.cumsum(convert(p != 0, np.dtype("int32")), 0) == 0)
     found = _roots(roll(p, -leading, 0))            # zeros moved to the end add roots that are exactly 0
     found = found[argsort(found == 0, stable=True)]
@@ -96,6 +96,7 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
         Array([2., 1.], dtype=float32)
     """
     deg = as_int(deg)
+    real_places = as_operand("polyfit", x).aval.dtype not in dtypes.COMPLEX
     x, y, w = _points(x, y, deg, w)
     count, order = x.aval.shape[0], deg + 1
     real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in dtypes.COMPLEX else x.aval.dtype
@@ -114,6 +115,7 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
     if not cov:
         return out
     base = inv(powers.T @ powers) / outer(scale, scale)
+    base = lax.real(base) if real_places and base.aval.dtype in dtypes.COMPLEX else base
     if cov == "unscaled":
         return out, base if y.aval.ndim == 1 else base[:, :, None]
     if count <= order:

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.conversion import asarray
 from gradix.numpy.creation import meshgrid
 from gradix.numpy.joining import concatenate
-from gradix.numpy.promotion import as_operand, promote_dtypes
+from gradix.numpy.promotion import as_operand, convert, promote_dtypes
 from gradix.numpy.ranges import arange, linspace
 from gradix.numpy.shapes import expand_dims, moveaxis
 
@@ -33,6 +34,8 @@ def ix_(*args) -> tuple:
         if x.aval.dtype == bool:
             raise NotImplementedError("Boolean arguments to gradix.numpy.ix_ are not implemented. Use "
                                       "jnp.flatnonzero(mask).")
+        if not x.aval.size:
+            x = convert(x, dtypes.python_scalar_dtype(int))         # as NumPy: [] holds no floats
         shape = [1] * len(args)
         shape[i] = x.aval.size
         out.append(lax.reshape(x, tuple(shape)))

@@ -364,7 +364,7 @@ def vander(x, N: int | None = None, increasing: bool = False):
 # -- windows -------------------------------------------------------------------------------------------------------
 
 def _window(name: str, M, formula):
-    M = known_int(M, f"M argument of jnp.{name}")
+    M = known_int(int(M) if type(M) is float else M, f"M argument of jnp.{name}")
     dtype = dtypes.python_scalar_dtype(float)
     if M <= 1:
         return lax.full((max(M, 0),), number(1.0, dtype))

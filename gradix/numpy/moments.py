@@ -275,7 +275,7 @@ def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = N
     ddof = (0 if bias else 1) if ddof is None else int(ddof)
     center, factor = _center(x, w, ddof, aweights)
     x = lax.sub(x, center)
-    weighted = x if w is None else lax.mul(x, lax.reshape(w, (1, *w.aval.shape)))
+    weighted = x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
     weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
     out = lax.dot(x, lax.transpose(weighted, (1, 0)))
     out = lax.div(out, convert(factor, out.aval.dtype))

@@ -226,6 +226,8 @@ def poly(seq_of_zeros):
     if zeros.aval.ndim != 1:
         raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {zeros.aval.shape}.")
     one = lax.full((1,), number(1, zeros.aval.dtype))
+    if not zeros.aval.size:
+        return lax.reshape(one, ())
     out = one
     for i in range(zeros.aval.shape[0]):
         out = convolve(out, concatenate([one, lax.neg(take_index(zeros, slice(i, i + 1)))]), mode="full")

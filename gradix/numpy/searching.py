@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index as as_int
 
 import numpy as np
 
@@ -229,13 +230,13 @@ def unravel_index(indices, shape) -> tuple:
         (Array(1, dtype=int32), Array(2, dtype=int32))
     """
     i = as_operand("unravel_index", indices)
-    shape = tuple(shape) if hasattr(shape, "__len__") else (shape,)
+    shape = tuple([as_int(n) for n in shape]) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (as_int(shape),)
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
-    total = prod(shape)
+    total, weak = prod(shape), i.aval.weak_type
     i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
     i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
-    return tuple(unravelled(i, shape))
+    return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, shape)])
 
 
 def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None):

@@ -264,7 +264,9 @@ def _kept(line, keep, size: int | None, fill, name: str):
     values = take_index(line, places, mode="clip")
     first = where(lax.broadcast_in_dim(take_index(there, 0), (), ()), take_index(values, 0), number(
         0, line.aval.dtype)) if fill is None and size else as_operand(name, fill or 0)
-    return where(there, values, convert(first, line.aval.dtype)), places, there
+    if name == "setdiff1d" or fill is None:
+        first = convert(first, line.aval.dtype)
+    return where(there, values, first), places, there
 
 
 def union1d(ar1, ar2, *, size: int | None = None, fill_value=None):
@@ -282,7 +284,7 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None):
     both = lax.concatenate(_rows("union1d", ar1, ar2), 0)
     if size is None:
         _known(both, "union1d")
-    return unique(both, size=size, fill_value=fill_value)
+    return unique(convert(both, both.aval.dtype), size=size, fill_value=fill_value)
 
 
 def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,

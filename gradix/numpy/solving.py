@@ -20,7 +20,6 @@ from gradix.numpy.matrices import eye
 from gradix.numpy.promotion import (
     as_operand,
     broadcast_to,
-    common_shape,
     convert,
     inexact_operand,
     number,
@@ -103,8 +102,11 @@ def _lead(name: str, a, b) -> tuple:
     """The leading axes of two stacks of matrices together."""
     if a.aval.shape[:-2] == b.aval.shape[:-2]:
         return a.aval.shape[:-2]
-    first = [lax.index_in_dim(lax.index_in_dim(v, 0, -1, False), 0, -1, False) for v in (a, b)]
-    return common_shape(name, *first)
+    try:
+        return lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
+    except ValueError:
+        raise ValueError(f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes "
+                         "before the last two must agree or have size 1.") from None
 
 
 def _solve_stack(a, b):
@@ -311,6 +313,8 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None):
     """
     x = inexact_operand("pinv", a)
     lax.linalg._check_matrices("pinv", x.aval)
+    if rtol is not None and rcond is not None:
+        raise ValueError(f"pinv: only one of rtol and rcond may be specified, got rtol={rtol} and rcond={rcond}.")
     rtol = rcond if rtol is None else rtol
     if not x.aval.size:
         return lax.full((*x.aval.shape[:-2], x.aval.shape[-1], x.aval.shape[-2]), 0, x.aval.dtype)

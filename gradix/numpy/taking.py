@@ -279,7 +279,8 @@ def choose(a, choices, out=None, mode: str = "raise"):
     elif mode != "clip":
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     shape = common_shape("choose", which, *cases)
-    return lax.select_n(broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases])
+    out = lax.select_n(broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases])
+    return convert(out, out.aval.dtype)
 
 
 # -- compress ------------------------------------------------------------------------------------------------------
