@@ -18,6 +18,7 @@ from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.small_dots import emit_small_dots
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -109,6 +110,9 @@ class DotGeneral(Primitive):
             x, y = em.convert(x, work), em.convert(y, work)
         else:
             result = out
+        z = emit_small_dots(em, result, x, y, (lc, rc), (lb, rb))
+        if z is not None:
+            return em.convert(z, out.dtype)
         z = em.op("dot_general", result, x, y, attrs=(
             f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lb}, rhs_batching_dimensions = {rb}, "
             f"lhs_contracting_dimensions = {lc}, rhs_contracting_dimensions = {rc}>"
