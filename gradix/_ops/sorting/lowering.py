@@ -132,7 +132,7 @@ def _sort_single(em, x, axis, is_stable, method):
     key = unsigned_bits(em, x, merge_zeros=False)
     out = from_bits(em, _run(em, key, axis, method, _bits(key)), x.aval)
     to = 0 if axis == 0 else -1
-    rows = in_order_of_input(em, *[_to_matrix(em, v, axis, to) for v in (x, out)], 1 if to else 0)
+    rows = in_order_of_input(em, _to_matrix(em, x, axis, to), _to_matrix(em, out, axis, to), 1 if to else 0)
     return _from_matrix(em, rows, x.aval.shape, axis, to)
 
 
