@@ -10,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
+from gradix._core.promotion import promote_pair
 from gradix.numpy.promotion import (
     as_operand,
     common_shape,
@@ -70,9 +71,12 @@ def _truth(name: str, x, position: int = 0) -> Array:
 
 def _truths(name: str, x, y) -> tuple[Array, Array]:
     """Whether the elements of two operands are not zero, in one rank."""
-    x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
+    x, y = as_operand(name, x), as_operand(name, y, 1)
     a, b = x.aval, y.aval
-    weak = a.weak_type and b.weak_type if a.ndim or b.ndim else a.weak_type or b.weak_type
+    weak = a.weak_type and b.weak_type
+    if not weak and (a.weak_type or b.weak_type) and not (a.ndim or b.ndim):
+        weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
+    x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
     return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
 
 
