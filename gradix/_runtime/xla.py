@@ -9,6 +9,7 @@ from gradix._runtime.xla_buffers import (
     delete as delete,
     from_dlpack as from_dlpack,
     get as get,
+    is_at as is_at,
     is_deleted as is_deleted,
     is_ready as is_ready,
     put as put,

@@ -75,6 +75,14 @@ def get(buffer) -> np.ndarray:
         return _get_exotic(buffer)
 
 
+def is_at(buffer, array: np.ndarray) -> bool:
+    """Whether a buffer is known to use an array's memory; `unsafe_buffer_pointer` would tell, but imports jax."""
+    try:
+        return np.asarray(memoryview(buffer)).__array_interface__["data"][0] == array.__array_interface__["data"][0]
+    except BufferError:
+        return False
+
+
 def _get_exotic(buffer) -> np.ndarray:
     """Dtypes that the buffer protocol has no letter for, read from the device's memory."""
     aval = buffer.aval

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._runtime.xla_buffers import physical, put
+from gradix._runtime.xla_buffers import is_at, physical, put
 
 _ALIGNMENT = 64
 _PLAIN = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64")))
@@ -30,7 +30,7 @@ def staging(avals, are_numbers, device) -> Callable[[], tuple] | None:
         for aval, is_number in zip(avals, are_numbers):
             view = _aligned(aval)
             found += _as_number(view) if is_number else view, put(view, aval, device, owned=True)
-            if found[-1].unsafe_buffer_pointer() != view.__array_interface__["data"][0]:
+            if not is_at(found[-1], view):
                 raise NotImplementedError
         return tuple(found)
     try:

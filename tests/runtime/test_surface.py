@@ -68,6 +68,21 @@ def test_importing_starts_nothing_heavy():
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
+def test_calls_with_numpy_arrays_and_donation_import_no_jax():
+    done = run("""if True:
+        import sys, numpy as np, gradix, gradix.numpy as jnp
+        f = gradix.jit(lambda x, n: x * n)
+        g = gradix.jit(lambda x: x + 1, donate_argnums=0, donate_strict=True)
+        for i in range(6):
+            f(np.ones(8, np.float32), 2.0)
+            x = jnp.from_dlpack(np.zeros(64, np.float32)) * 2
+            f(x, 1.0), str(x)
+            y = g(g(x))
+            str(y), g(y)
+        assert f._fast and 'jax' not in sys.modules""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_running_imports_no_jax_and_prints_nothing():
     done = run("""if True:
         import sys, numpy as np, ml_dtypes

@@ -54,7 +54,7 @@ def own(x: ArrayImpl) -> ArrayImpl:
         x = ArrayImpl(x.host, x.aval)
     host = x._host
     if host is not None:
-        if x._buffer is None or not _is_fetched(host) and _is_at(x._buffer, host):
+        if x._buffer is None or not _is_fetched(host) and xla.is_at(x._buffer, host):
             x._buffer = xla.put(host, x.aval)           # which copies, as XLA would, each time
         x._host = None
     return x
@@ -102,7 +102,3 @@ def _is_fetched(host: np.ndarray) -> bool:
     while isinstance(base, np.ndarray):
         base = base.base
     return base is not None
-
-
-def _is_at(buffer, host: np.ndarray) -> bool:
-    return xla.unsafe_buffer_pointer(buffer) == host.__array_interface__["data"][0]
