@@ -34,7 +34,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
             queries past the end are 0.
         local_window_size: how many keys before and after its own place a query sees.
         implementation: "xla" or None.
-        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N).
+        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N), with its derivatives.
 
     Returns:
         An array of the shape and dtype of `query`.
@@ -70,7 +70,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
     out = lax.reshape(out, shape)
     if not return_residual:
         return out
-    residual = lax.transpose(logsumexp(scores, axis=-1), (0, 2, 1))
+    residual = lax.transpose(lax.convert_element_type(logsumexp(scores, axis=-1), q.aval.dtype), (0, 2, 1))
     return out, lax.reshape(residual, shape[:-1])
 
 

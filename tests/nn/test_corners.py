@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from gradix import image
+from gradix import image, nn, numpy as jnp
 from gradix.scipy import special
 
 
@@ -22,3 +22,11 @@ def test_the_size_of_one_axis_may_be_an_int():
 def test_entropies_are_of_real_numbers(function):
     with pytest.raises(ValueError, match="complex"):
         function(np.ones(2, np.complex64), 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_residual_of_attention_has_the_dtype_of_the_query(dtype):
+    q, k = jnp.ones((2, 1, 4), dtype), jnp.ones((3, 1, 4), dtype)
+    out, residual = nn.dot_product_attention(q, k, k, return_residual=True)
+    assert out.dtype == residual.dtype == dtype
+    np.testing.assert_allclose(residual.astype("float32"), np.full((2, 1), 2 + np.log(3)), rtol=1e-2)
