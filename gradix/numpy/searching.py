@@ -227,7 +227,7 @@ def unravel_index(indices, shape) -> tuple:
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.unravel_index(jnp.array(5), (2, 3))
-        (Array(1, dtype=int32), Array(2, dtype=int32))
+        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     i = as_operand("unravel_index", indices)
     shape = tuple([as_int(n) for n in shape]) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (as_int(shape),)
