@@ -68,6 +68,10 @@ class Reduction(Primitive):
         return {"axes": params["axes"]}
 
 
+_LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
+_LIBRARY_SIZE = 1 << 12        # elements from which it is used
+
+
 class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally."""
 
@@ -81,6 +85,24 @@ class Extremum(Reduction):
             wide = expand_axis(wide, a)
         winners = convert_element_type(eq(x, wide), t.aval.dtype)
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
+
+    def lower(self, em, out, x, *, axes, out_sharding=None):
+        y = super().lower(em, out, x, axes=axes)
+        if em.platform != "cpu" or x.aval.dtype not in _LIBRARY_FLOATS or x.aval.size < _LIBRARY_SIZE:
+            return y
+        # XLA leaves large extrema to a library that drops NaN. The sum of all elements, as quick as they, is NaN if one
+        # of them is, or if both infinities are among them.
+        scalar = make_aval((), x.aval.dtype)
+        total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
+        doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
+        return em.case(doubtful, [lambda: [y], lambda: em.reduce(
+            [x], [em.constant(self.identity(out.dtype), scalar)], axes, [out], self._first_nan(em))], [out])[0]
+
+    def _first_nan(self, em):
+        """The extremum of two numbers, or the NaN among them, in words the library does not know."""
+        direction = "GT" if self.hlo == "maximum" else "LT"
+        truth = make_aval((), np.dtype(bool))
+        return lambda x, y: [em.select(em.op("or", truth, em.compare(x, y, direction), em.compare(x, x, "NE")), x, y)]
 
     def combine(self, em, dtype):
         if dtype.kind != "c":

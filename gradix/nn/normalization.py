@@ -121,8 +121,7 @@ def softmax(x, axis=-1, where=None):
 
 def _exponentials(x, axes, where):
     """The exponentials of x less its maximum, their sum, and the exponents."""
-    least = None if where is None and 0 not in [x.aval.shape[a] for a in axes] else -_INF
-    shift = stop_gradient(jnp.max(x, axis=axes, keepdims=True, initial=least, where=where))
+    shift = stop_gradient(jnp.max(x, axis=axes, keepdims=True, initial=-_INF, where=where))
     exponents = (x if where is None else choose(where, x, -_INF)) - shift
     terms = lax.exp(exponents)
     return terms, jnp.sum(terms, axis=axes, keepdims=True, where=where), exponents

@@ -314,3 +314,18 @@ def test_windows_leave_out_padding(size, padding, base):
     primal, moved = gradix.jvp(f, (x,), (x,))
     np.testing.assert_allclose(primal, want, rtol=1e-5)
     np.testing.assert_allclose(moved, want - 2, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_large_extrema_keep_nan(name, axes, dtype):
+    """XLA's library for large reductions drops it; infinities of both signs are no NaN."""
+    x = np.random.default_rng(0).standard_normal((80, 90)).astype(dtype)
+    x[3, 7], x[5, 5], x[5, 6], x[9, 2] = np.nan, np.inf, -np.inf, -np.inf
+    for value in (x, np.where(np.isnan(x), 0, x), np.where(np.isinf(x), 0, x), np.full_like(x, np.nan)):
+        value = value.astype(dtype)
+        want = (np.maximum if name == "reduce_max" else np.minimum).reduce(value, axis=axes)
+        with gradix.enable_x64(True):
+            got = gradix.jit(lambda v: getattr(lax, name)(v, axes))(jnp.asarray(value))
+        np.testing.assert_array_equal(got, want)
