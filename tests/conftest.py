@@ -1,14 +1,19 @@
 """What all tests share: the x64 switch, configuration put back, the reference implementation where it is installed."""
 import importlib.util
 import os
+import random
+import zlib
 
 import hypothesis
+import numpy as np
 import pytest
 
 from gradix._base import config as _config
 
-hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
-hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
+# No deadline and no complaint of slow draws: both would depend on what else the machine does.
+_unhurried = dict(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", max_examples=50, derandomize=True, **_unhurried)
+hypothesis.settings.register_profile("full", max_examples=500, **_unhurried)
 hypothesis.settings.load_profile(os.environ.get("GRADIX_TEST_PROFILE", "quick"))  # `make test-full` sets it
 
 # The suite writes no compiled programs into the user's home, and retraces on purpose; nor do the processes it starts.
@@ -25,6 +30,23 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("parity"):
             item.add_marker(pytest.mark.skip(reason="the reference implementation (jax) is not installed"))
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_its_own(request):
+    """A test draws the same numbers whatever ran before it in its process: generators start anew from the test's name.
+
+    Those of the test's module, and the shared ones of `random` and NumPy. What a module draws when it is imported
+    comes from the seed written there; a fixture of wider scope, and a helper outside the module, seeds its own.
+    """
+    seed = zlib.crc32(request.node.nodeid.encode())
+    random.seed(seed)
+    np.random.seed(seed)
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = type(value.bit_generator)(seed).state
+        elif isinstance(value, random.Random | np.random.RandomState):
+            value.seed(seed)
 
 
 @pytest.fixture(autouse=True)
