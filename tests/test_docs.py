@@ -85,7 +85,7 @@ def test_the_page_runs(page, tmp_path):
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     # As a module: run as a script, its folder would be searched first, and tests/numpy hide numpy.
     command = [sys.executable, "-W", "error", "-m", "tests.test_docs", str(page)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=250)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -58,7 +58,7 @@ def test_a_rule_set_on_the_primitive_itself_counts():
 
 def test_the_command_prints_the_table():
     command = [sys.executable, "-W", "error", "-X", "utf8", "-m", "gradix._ops"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == table().strip()
     names = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]

@@ -27,7 +27,7 @@ def in_thread(function):
 def in_process(code, **environment):
     """What the code prints in a fresh interpreter, and its errors."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "GRADIX_"))} | environment
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300)
     return done.stdout.strip(), done.stderr
 
 

@@ -32,7 +32,7 @@ def dying(tmp_path, *arguments, launcher=(), **variables):
     """What a program that dies writes to stderr."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
-    done = subprocess.run([sys.executable, *launcher, str(path), *arguments], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, *launcher, str(path), *arguments], capture_output=True, text=True, timeout=300,
                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT), **variables})
     assert done.returncode == 1
     return done.stderr

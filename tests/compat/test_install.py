@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run(*arguments, text=None):
     return subprocess.run([sys.executable, "-W", "error", *arguments], input=text, capture_output=True, text=True,
-                          timeout=120, cwd=ROOT)
+                          timeout=300, cwd=ROOT)
 
 
 def check(code: str) -> str:
