@@ -103,6 +103,13 @@ def test_links_lead_somewhere(page):
             assert heading[1:] in anchors, f"{page.name}: {target}{heading}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_block_says_what_it_is(page):
+    """An output in a block without a language would be compared with nothing."""
+    languages = [block[1] for block in FENCED.finditer(page.read_text(encoding="utf-8"))]
+    assert set(languages) <= {"python", "text", "console", "jax"}
+
+
 def test_the_map_names_every_page():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
     named = {(DOCS / target).resolve() for target, _ in LINK.findall(text)}
