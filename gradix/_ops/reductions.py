@@ -72,8 +72,21 @@ _LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 _LIBRARY_SIZE = 1 << 12        # elements from which it is used
 
 
+_PLACED = frozenset("fdbhilqBHILQ")
+_PLACES = 1 << 12               # elements among which finding the place of the extremum is quicker than comparing pairs
+
+
 class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally."""
+
+    def specialise(self, x, *, axes, out_sharding=None):
+        if len(axes) != x.ndim or not 0 < x.size <= _PLACES or x.dtype.char not in _PLACED:
+            return None
+        return _SHORT_EXTREMA[self.hlo] if x.ndim == 1 else _WHOLE_EXTREMA[self.hlo]
+
+    def host(self, x, *, axes, out_sharding=None):
+        rule = self.specialise(x, axes=axes)
+        return rule(x) if rule else super().host(x, axes=axes)
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents
@@ -110,6 +123,10 @@ class Extremum(Reduction):
         scalar = make_aval((), dtype)
         p = max_p if self.hlo == "maximum" else min_p
         return lambda x, y: [p.lower(em, scalar, x, y)]
+
+
+_SHORT_EXTREMA = {"maximum": lambda x: x[x.argmax()], "minimum": lambda x: x[x.argmin()]}
+_WHOLE_EXTREMA = {"maximum": lambda x: x.take(x.argmax()), "minimum": lambda x: x.take(x.argmin())}
 
 
 class Product(Reduction):

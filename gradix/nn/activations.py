@@ -9,6 +9,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.dimensions import canonical_axis
+from gradix.nn import host_rules
 from gradix.nn.composition import fused
 from gradix.numpy.arithmetic import maximum, minimum
 from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _tanh
@@ -164,7 +165,7 @@ def log_sigmoid(x):
     return -softplus(-x)
 
 
-@fused
+@fused(host=host_rules.softplus)
 def softplus(x):
     """log(1 + eˣ).
 

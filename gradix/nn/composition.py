@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from gradix._api.jit.jit import jit
 from gradix._api.jit.replay import replayed
@@ -13,9 +14,14 @@ from gradix.numpy.promotion import as_operand
 _EAGER_LIMIT = 1 << 16           # elements up to which composing eagerly is quicker than a compiled program
 
 
-def fused(function: Callable) -> Callable:
-    """A function of arrays composed at once while small; large arrays, and traced functions, take it as one program."""
-    compiled, composed = jit(function, static_argnames=static_names(function)), replayed(function)
+def fused(function: Callable | None = None, *, host: Callable | None = None) -> Any:
+    """A function of arrays composed at once while small; large arrays, and traced functions, take it as one program.
+
+    `host` gives the function's own host rule, as `gradix._api.jit.replay.replayed` takes it.
+    """
+    if function is None:
+        return functools.partial(fused, host=host)
+    compiled, composed = jit(function, static_argnames=static_names(function)), replayed(function, host=host)
     name = function.__name__
 
     @functools.wraps(function)

@@ -11,6 +11,7 @@ from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._ops.dimensions import canonical_axis
+from gradix.nn import host_rules
 from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
@@ -148,7 +149,7 @@ def log_softmax(x, axis=-1, where=None):
     return out if where is None else choose(where, out, -_INF)
 
 
-@fused
+@fused(host=host_rules.standardize)
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"):
     """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
 

@@ -192,7 +192,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     return multiply(like(y, 0.5), sum(multiply(step, pairs), axis))
 
 
-@replayed
+@replayed(host=host_rules.unwrap)
 def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
     """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
 

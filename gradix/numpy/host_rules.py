@@ -7,34 +7,31 @@ with its zeros, infinities and NaN; floats differ by a few units in the last pla
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradix._base.lazy import lazy_module
-
-_FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
-_INEXACT = _FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
+FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
+INEXACT = FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
 _WHOLE = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
 _INT = np.dtype("int32")
 _SIDES = ("left", "right")
 COUNTED = 16                # elements of a row that `searchsorted` counts one by one, in order or not
 _ONES = np.ones(COUNTED, np.uint8)
 _SIGNED = frozenset(d for d in _WHOLE if d.kind == "i")
-_linalg: Any = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
-_lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
-def _alike(kinds: frozenset, *operands) -> bool:
+def alike(kinds: frozenset, *operands) -> bool:
     """Whether all are arrays of one dtype among `kinds`."""
     dtype = getattr(operands[0], "dtype", None)
     return dtype in kinds and all(getattr(x, "dtype", None) is dtype for x in operands)
 
 
-def ufunc(function: np.ufunc, kinds: frozenset = _FLOATS) -> Callable:
+def ufunc(function: np.ufunc, kinds: frozenset = FLOATS) -> Callable:
     """The rule of a function that is a ufunc of NumPy for real arrays of one dtype."""
-    return lambda *operands: function if _alike(kinds, *operands) else None
+    return lambda *operands: function if alike(kinds, *operands) else None
 
 
 hypot, logaddexp, copysign = ufunc(np.hypot), ufunc(np.logaddexp), ufunc(np.copysign)
@@ -42,7 +39,7 @@ signbit, trunc, frexp = ufunc(np.signbit), ufunc(np.trunc), ufunc(np.frexp)
 
 
 def sinc(x):
-    return _sinc if _alike(_FLOATS, x) else None
+    return _sinc if alike(FLOATS, x) else None
 
 
 def _sinc(x):
@@ -54,15 +51,15 @@ def _sinc(x):
 # -- quotients -----------------------------------------------------------------------------------------------------
 
 def floor_divide(x, y):
-    return _floor_quotient if _alike(_FLOATS, x, y) else None
+    return _floor_quotient if alike(FLOATS, x, y) else None
 
 
 def remainder(x, y):
-    return _remainder if _alike(_FLOATS, x, y) else None
+    return _remainder if alike(FLOATS, x, y) else None
 
 
 def divmod(x, y):
-    return _divmod if _alike(_FLOATS, x, y) else None
+    return _divmod if alike(FLOATS, x, y) else None
 
 
 def _floor_quotient(x, y):
@@ -79,20 +76,20 @@ def _divmod(x, y):
 
 
 def _with_zeros_like(x, signs):
-    """`x` with the signs of others at its zeros."""
+    """`x`, a result nobody else has, with the signs of others at its zeros."""
     if np.count_nonzero(x) == x.size:
         return x
-    out = np.array(x)                                       # a number, of arrays without axes
-    np.putmask(out, np.equal(x, 0), np.copysign(x, signs))
+    out = x if type(x) is np.ndarray else np.array(x)       # a number, of arrays without axes
+    np.putmask(out, np.logical_not(out), np.copysign(out, signs))
     return out
 
 
 def gcd(x, y):
-    return _divisor if _alike(_WHOLE, x, y) else None
+    return _divisor if alike(_WHOLE, x, y) else None
 
 
 def lcm(x, y):
-    return _multiple if _alike(_WHOLE, x, y) else None
+    return _multiple if alike(_WHOLE, x, y) else None
 
 
 def _divisor(x, y):
@@ -109,16 +106,45 @@ def _multiple(x, y):
     return np.multiply(np.absolute(x), np.floor_divide(np.absolute(y), np.maximum(divisor, 1)))
 
 
+# -- comparisons, with few NaN and infinities ----------------------------------------------------------------------
+
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Where `b` is finite, elements that are equal are near, since no tolerance is negative."""
+    if not alike(FLOATS, a, b) or equal_nan is not False or not all(type(t) in (int, float) for t in (rtol, atol)):
+        return None
+    part, least = np.asarray(rtol, a.dtype), np.asarray(atol, a.dtype)
+    if not (0 <= part < math.inf and 0 <= least < math.inf):
+        return None
+
+    def close(x, y):
+        distance = np.abs(np.subtract(x, y))
+        near = np.less_equal(distance, np.add(np.multiply(np.abs(y), part), least))
+        finite = np.isfinite(y)
+        return near if np.count_nonzero(finite) == y.size else np.logical_or(np.equal(x, y), np.logical_and(near, finite))
+    return close
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    close = isclose(a, b, rtol, atol, equal_nan)
+    if close is None:
+        return None
+
+    def all_close(x, y):
+        found = close(x, y)
+        return np.asarray(np.count_nonzero(found) == found.size)
+    return all_close
+
+
 # -- sums of products ----------------------------------------------------------------------------------------------
 
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
-    if not _alike(_INEXACT, a, v) or precision is not None or preferred_element_type is not None:
+    if not alike(INEXACT, a, v) or precision is not None or preferred_element_type is not None:
         return None
     return lambda x, y: np.convolve(x, y, mode)
 
 
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
-    if not _alike(_INEXACT, a, v) or precision is not None or preferred_element_type is not None:
+    if not alike(INEXACT, a, v) or precision is not None or preferred_element_type is not None:
         return None
     return lambda x, y: np.correlate(x, y, mode)
 
@@ -129,7 +155,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
 
 def polyval(p, x, *, unroll=16):
     """Powers times coefficients; where that is no number, Horner's scheme may have one."""
-    if not _alike(_FLOATS, p, x) or len(p.shape) != 1 or not p.shape[0]:
+    if not alike(FLOATS, p, x) or len(p.shape) != 1 or not p.shape[0]:
         return None
     exponents = np.arange(p.shape[0] - 1, -1, -1, dtype=p.dtype)
 
@@ -139,27 +165,69 @@ def polyval(p, x, *, unroll=16):
     return sums
 
 
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Of one matrix."""
-    if not _alike(_FLOATS, a) or len(a.shape) != 2 or (axis1, axis2) != (0, 1) or type(offset) is not int or dtype is not None:
+def poly(seq_of_zeros):
+    """Of few real zeros, in Python's floats, where single precision cannot overflow either."""
+    if not alike(FLOATS, seq_of_zeros) or len(seq_of_zeros.shape) != 1 or not 0 < seq_of_zeros.size <= 16:
         return None
-    ones = np.ones(max(0, min(a.shape[0] + min(offset, 0), a.shape[1] - max(offset, 0))), a.dtype)
-    return lambda x: np.dot(ones, x.diagonal(offset))
+    dtype = seq_of_zeros.dtype
+    limit = float(np.finfo(dtype).max) / 2
+
+    expand = _expansion(seq_of_zeros.size)
+
+    def coefficients(zeros):
+        row = zeros.tolist()
+        if not (-128 < min(row) <= max(row) < 128 or math.prod([1 + abs(z) for z in row]) < limit):
+            return NotImplemented
+        return np.array(expand(*row), dtype)
+    return coefficients
+
+
+@functools.cache
+def _expansion(n: int) -> Callable:
+    """Python for the coefficients of a product of n factors `x - z`, one factor after the other."""
+    steps = [f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}" for i in range(n) for k in range(i + 1, 0, -1)]
+    names: dict[str, Any] = {}
+    exec(f"def expand({', '.join([f'z{i}' for i in range(n)])}):\n    c0 = 1.0\n    " + "\n    ".join(steps)
+         + f"\n    return {', '.join([f'c{k}' for k in range(n + 1)])}", names)
+    return names["expand"]
 
 
 def packbits(a, axis=None, bitorder="big"):
-    if not _alike(_WHOLE | {np.dtype(bool)}, a) or not a.size or bitorder not in ("big", "little"):
+    if not alike(_WHOLE | {np.dtype(bool)}, a) or not a.size or bitorder not in ("big", "little"):
         return None
     if not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
         return None
     return functools.partial(np.packbits, axis=axis, bitorder=bitorder)
 
 
+def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
+    """Of a row of angles."""
+    if not _is_row(p, axis) or axis is None or discont is not None or type(period) is not float or not 0 < period < math.inf:
+        return None
+    number = p.dtype.type
+    period, half, zero = np.asarray(period, p.dtype), np.asarray(number(period) / number(2)), np.zeros((), p.dtype)
+
+    def unwrapped(x):
+        rest = x[1:]
+        steps = np.subtract(rest, x[:-1])
+        small = np.less(np.abs(steps), half)
+        if np.count_nonzero(small) == steps.size:
+            change = zero                                   # which makes -0.0 zero, as adding up does
+        else:
+            wrapped = np.subtract(np.remainder(np.add(steps, half), period), half)
+            np.putmask(wrapped, np.logical_and(np.equal(wrapped, -half), np.greater(steps, zero)), half)
+            change = np.subtract(wrapped, steps, wrapped)
+            np.putmask(change, small, zero)
+            change = np.add.accumulate(change)
+        return np.concatenate((x[:1], np.add(rest, change)))
+    return unwrapped
+
+
 # -- elements by position and by order -----------------------------------------------------------------------------
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
     """Of floats, where indices out of bounds give NaN: rows of one length, as many as there are rows of indices."""
-    if not _alike(_FLOATS, arr) or not _alike(_SIGNED, indices) or mode is not None or fill_value is not None:
+    if not alike(FLOATS, arr) or not alike(_SIGNED, indices) or mode is not None or fill_value is not None:
         return None
     shape, other = arr.shape, indices.shape
     if type(axis) is not int or len(shape) != len(other) or not -len(shape) <= axis < len(shape) or not shape[axis]:
@@ -188,13 +256,13 @@ def _taken(x, i):
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """In rows that are short enough to count their elements one by one."""
-    if not _alike(_FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _SIDES:
+    if not alike(FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _SIDES:
         return None
     return lambda row, x: _places(row, x, side)
 
 
 def digitize(x, bins, right=False, *, method=None):
-    if not _alike(_FLOATS, x, bins) or method is not None or len(bins.shape) != 1 or not 0 < bins.shape[0] <= COUNTED:
+    if not alike(FLOATS, x, bins) or method is not None or len(bins.shape) != 1 or not 0 < bins.shape[0] <= COUNTED:
         return None
     side = "left" if right else "right"
 
@@ -233,7 +301,7 @@ def argpartition(a, kth, axis=-1):
 
 def _parted(a, kth, axis, finish: Callable) -> Callable | None:
     """Of a row, by its order; that of zeros of both signs, and of NaN, is another."""
-    if not _alike(_FLOATS, a) or len(a.shape) != 1 or type(kth) is not int or type(axis) is not int or not -a.size <= kth < a.size:
+    if not alike(FLOATS, a) or len(a.shape) != 1 or type(kth) is not int or type(axis) is not int or not -a.size <= kth < a.size:
         return None
     place = kth % a.size
 
@@ -261,7 +329,7 @@ def percentile(a, q, *options, out_sharding=None, **named):
 
 def _quantile_of_all(a, q, axis, method) -> Callable | None:
     """The elements around one fraction of all, from the sorted row, mixed as the program does."""
-    if not _alike(_FLOATS, a) or type(q) is not float or q != q or not a.size or method not in ("linear", "midpoint"):
+    if not alike(FLOATS, a) or type(q) is not float or q != q or not a.size or method not in ("linear", "midpoint"):
         return None
     if axis is not None and not _is_row(a, axis):
         return None
@@ -294,59 +362,51 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     if not _is_row(a, axis) or keepdims or not (dtype is out is where is None):
         return None
     ones, number = np.ones(a.size, a.dtype), a.dtype.type
+    size = number(a.size)
 
     def mean(x):
+        total = np.dot(ones, x)
+        if total == total:
+            return total / size
         kept = np.equal(x, x)
-        count = np.count_nonzero(kept)
-        return np.divide(np.dot(ones, x if count == x.size else np.where(kept, x, number(0))), number(count))
+        return np.dot(ones, np.where(kept, x, number(0))) / number(np.count_nonzero(kept))
     return mean
 
 
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+    """Of a row."""
+    if not _is_row(a, axis) or keepdims or not (dtype is out is where is mean is None) or type(ddof) is not int or ddof < 0:
+        return None
+    ones, number = np.ones(a.size, a.dtype), a.dtype.type
+
+    def variance(x):
+        some, count = ones, x.size
+        total = np.dot(ones, x)
+        if total != total:
+            x = x[np.equal(x, x)]
+            count = x.size
+            some = ones[:count]
+            total = np.dot(some, x)
+        if count <= ddof:
+            return number(math.nan)
+        distance = np.subtract(x, total / number(count))
+        return np.dot(distance, distance) / number(count - ddof)
+    return variance
+
+
+def nanstd(*args, **options):
+    variance = nanvar(*args, **options)
+    if variance is None:
+        return None
+    number = args[0].dtype.type
+    return lambda x: number(math.sqrt(variance(x)))
+
+
 def _is_row(a, axis) -> bool:
-    return _alike(_FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int and axis in (0, -1))
+    return alike(FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int and axis in (0, -1))
 
 
 def _extreme(function, a, axis, keepdims) -> Callable | None:
-    if not _alike(_FLOATS, a) or not a.size or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
+    if not alike(FLOATS, a) or not a.size or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
         return None
     return functools.partial(function.reduce, axis=axis, keepdims=bool(keepdims))
-
-
-# -- matrices ------------------------------------------------------------------------------------------------------
-
-def _square(a, least: int = 1) -> bool:
-    return _linalg is not None and _alike(_INEXACT, a) and len(a.shape) >= 2 and a.shape[-1] == a.shape[-2] >= least and a.size > 0
-
-
-def det(a):
-    """Of a matrix for which there is no formula. NumPy's own is the exponential of a sum of logarithms."""
-    if not _square(a, 4) or len(a.shape) != 2:
-        return None
-    factor, places = getattr(_lapack, f"{_LETTERS[a.dtype.char]}getrf"), np.arange(a.shape[0])
-
-    def product(x):
-        factors, pivots, _ = factor(x)
-        found = np.multiply.reduce(factors.diagonal())
-        return -found if np.count_nonzero(np.not_equal(pivots, places)) & 1 else found
-    return product
-
-
-def slogdet(a, *, method=None):
-    return _linalg.slogdet if _square(a) and method in (None, "lu") else None
-
-
-def inv(a):
-    return _inverse if _square(a) else None
-
-
-def _inverse(x):
-    found = _linalg.inv(x)
-    return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented      # singular
-
-
-def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
-    """Of symmetrized matrices, without the vectors."""
-    if not _square(a) or not symmetrize_input or UPLO not in (None, "L", "U"):
-        return None
-    half = a.dtype.type(0.5)
-    return lambda x: _linalg.eigvalsh_lo(np.multiply(np.add(x, np.swapaxes(x, -1, -2).conj()), half))

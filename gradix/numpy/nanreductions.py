@@ -159,7 +159,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 
-@replayed
+@replayed(host=host_rules.nanvar)
 def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
 
@@ -198,7 +198,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
-@replayed
+@replayed(host=host_rules.nanstd)
 def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
 

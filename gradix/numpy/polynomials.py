@@ -204,7 +204,7 @@ def polyint(p, m: int = 1, k=None):
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
 
 
-@replayed
+@replayed(host=host_rules.poly)
 def poly(seq_of_zeros):
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 

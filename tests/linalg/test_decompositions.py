@@ -231,3 +231,9 @@ def test_second_derivatives_are_limits_of_differences(f):
     for second in (gradix.jvp(gradient, (x,), (t,))[1], gradix.grad(lambda v: (gradient(v) * t).sum())(x),
                    gradix.jit(gradix.vmap(lambda v: gradix.jvp(gradient, (v,), (t,))[1]))(x[None])[0]):
         np.testing.assert_allclose(second, want, rtol=1e-5, atol=1e-5 * abs(want).max())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_eigenvalues_of_one_matrix_without_finite_elements_are_nan(bad):
+    out = lax.linalg.eig(np.full((3, 3), bad, np.float32))
+    assert [x.shape for x in out] == [(3,), (3, 3), (3, 3)] and all(np.isnan(x).all() for x in out)

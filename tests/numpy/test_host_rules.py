@@ -6,8 +6,10 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import nn
 from gradix._base.tree import tree_leaves
-from gradix.numpy import elementary, host_rules
+from gradix.nn import host_rules as nn_host_rules
+from gradix.numpy import elementary, host_rules, matrix_host_rules
 
 RNG = np.random.default_rng(0)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 7.3, 1e-3, -1e30, 3e38, np.inf, -np.inf, np.nan]
@@ -126,7 +128,7 @@ def test_polyval(dtype):
 def test_trace(dtype):
     for shape in ((4, 4), (3, 5), (5, 3), (0, 0)):
         for offset in (0, 1, -2, 9):
-            close(jnp.trace, host_rules.trace, noise(dtype, *shape), offset)
+            close(jnp.trace, matrix_host_rules.trace, noise(dtype, *shape), offset)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -196,24 +198,104 @@ def test_sinc(dtype):
 @pytest.mark.parametrize("dtype", INEXACT)
 def test_matrices(dtype):
     x = noise(dtype, 6, 6)
-    close(jnp.linalg.det, host_rules.det, x, ulps=100)
-    close(jnp.linalg.inv, host_rules.inv, x, ulps=1000)
-    close(jnp.linalg.inv, host_rules.inv, noise(dtype, 2, 3, 3), ulps=1000)
-    close(jnp.linalg.slogdet, host_rules.slogdet, x, ulps=100)
-    close(jnp.linalg.slogdet, host_rules.slogdet, noise(dtype, 2, 3, 3), ulps=100)
-    close(jnp.linalg.eigvalsh, host_rules.eigvalsh, x, ulps=100)
-    close(jnp.linalg.eigvalsh, host_rules.eigvalsh, noise(dtype, 2, 3, 3), "U", ulps=100)
+    close(jnp.linalg.det, matrix_host_rules.det, x, ulps=100)
+    close(jnp.linalg.inv, matrix_host_rules.inv, x, ulps=1000)
+    close(jnp.linalg.inv, matrix_host_rules.inv, noise(dtype, 2, 3, 3), ulps=1000)
+    close(jnp.linalg.slogdet, matrix_host_rules.slogdet, x, ulps=100)
+    close(jnp.linalg.slogdet, matrix_host_rules.slogdet, noise(dtype, 2, 3, 3), ulps=100)
+    close(jnp.linalg.eigvalsh, matrix_host_rules.eigvalsh, x, ulps=100)
+    close(jnp.linalg.eigvalsh, matrix_host_rules.eigvalsh, noise(dtype, 2, 3, 3), "U", ulps=100)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_singular_matrices(dtype):
     rows = [np.zeros((4, 4)), np.ones((4, 4)), np.diag([1.0, 2.0, 0.0, 3.0]), np.full((4, 4), np.nan), np.diag([2.0, 2.0, 2.0, 2.0])]
     for x in [r.astype(dtype) for r in rows]:
-        for got, want in both(jnp.linalg.det, host_rules.det, x):
+        for got, want in both(jnp.linalg.det, matrix_host_rules.det, x):
             np.testing.assert_array_equal(got, want)
-        exact(jnp.linalg.inv, host_rules.inv, x)
-    for got, want in both(jnp.linalg.slogdet, host_rules.slogdet, np.zeros((4, 4), dtype)):
+        exact(jnp.linalg.inv, matrix_host_rules.inv, x)
+    for got, want in both(jnp.linalg.slogdet, matrix_host_rules.slogdet, np.zeros((4, 4), dtype)):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nearness(dtype):
+    x, y = pairs([*SPECIAL, 1 + 1e-6, 1 + 1e-4, 1e-9], dtype)
+    for options in ({}, {"rtol": 0.0, "atol": 0.1}, {"rtol": 1, "atol": 0}, {"rtol": 0.3}):
+        exact(jnp.isclose, host_rules.isclose, x, y, **options)
+        for a, b in ((x, y), (x[:3], x[:3]), (noise(dtype, 0), noise(dtype, 0)), (noise(dtype, 2, 1), noise(dtype, 3)), (x[:1], x[1:2])):
+            exact(jnp.allclose, host_rules.allclose, a, b, **options)
+    for options in ({"equal_nan": True}, {"rtol": -1.0}, {"atol": np.nan}, {"rtol": np.inf}):
+        assert host_rules.isclose(jnp.ones(2).aval, jnp.ones(2).aval, **options) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_unwrap(dtype):
+    half = np.dtype(dtype).type(np.pi)
+    for x in (noise(dtype, 9) * 0.1, noise(dtype, 9) * 20, np.array([1], dtype), np.array([-0.0, -0.0, 0.0], dtype),
+              np.array([0, half, -half, 0, 2 * half, 9 * half], dtype), np.array([0, 9, np.nan, 1, 30], dtype),
+              np.array([0, 9, np.inf, 1, 30], dtype)):
+        close(jnp.unwrap, host_rules.unwrap, x)
+        close(jnp.unwrap, host_rules.unwrap, x, axis=0, period=1.5)
+    exact(jnp.unwrap, host_rules.unwrap, np.array([0, 3, 6, 1, -2, -4, 4], dtype), period=6.0)
+    assert host_rules.unwrap(jnp.ones((2, 3)).aval) is None and host_rules.unwrap(jnp.ones(3).aval, period=-1.0) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_poly(dtype):
+    for n in (1, 2, 5, 16):
+        close(jnp.poly, host_rules.poly, noise(dtype, n))
+    exact(jnp.poly, host_rules.poly, np.array([1, -2, 3, 0, 4], dtype))
+    exact(jnp.poly, host_rules.poly, np.array([300, -200, 128], dtype))
+    for x in ([np.nan, 1.0, 2.0], [1.0, np.nan], [np.inf, 1.0, 0.0], [1e20, 1e20, -1e20], [1e300, 1.0], [-np.inf]):
+        exact(jnp.poly, host_rules.poly, np.array(x, dtype))
+    assert host_rules.poly(jnp.ones(17).aval) is host_rules.poly(jnp.ones(0).aval) is host_rules.poly(jnp.ones((2, 2)).aval) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
+def test_nan_deviations(name, dtype):
+    function, rule = getattr(jnp, name), getattr(host_rules, name)
+    for x in (noise(dtype, 7), np.array([1, np.nan, 4, 7], dtype), np.array([np.nan, np.nan], dtype), np.array([np.inf, 1, np.nan], dtype),
+              np.array([3], dtype), np.array([np.inf, -np.inf, 1], dtype), np.array([np.nan, 2], dtype)):
+        for options in ({}, {"ddof": 1}, {"axis": -1, "ddof": 3}):
+            close(function, rule, x, **options)
+    assert rule(jnp.ones((2, 3)).aval) is rule(jnp.ones(3).aval, keepdims=True) is rule(jnp.ones(3).aval, mean=jnp.ones(1)) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_matrices_by_lapack(dtype):
+    x = noise(dtype, 6, 6)
+    positive = (x @ x.T + np.eye(6)).astype(dtype)
+    for rule, function in ((matrix_host_rules.cholesky, jnp.linalg.cholesky), (matrix_host_rules.eigh, jnp.linalg.eigh)):
+        close(function, rule, positive, ulps=1000)
+        close(function, rule, x @ np.diag(np.array([1, 1, 1, 1, 1, 1], dtype)) + 9 * np.eye(6, dtype=dtype), ulps=1000)
+        close(function, rule, np.array([[4]], dtype), ulps=1)
+        assert rule(jnp.ones((2, 3, 3)).aval) is rule(jnp.ones((0, 0)).aval) is rule(jnp.ones((2, 2), complex).aval) is None
+        assert rule(jnp.ones((2, 2)).aval, symmetrize_input=False) is None
+    for worse in (-np.eye(3, dtype=dtype), np.full((3, 3), np.nan, dtype)):
+        for got, want in both(jnp.linalg.cholesky, matrix_host_rules.cholesky, worse):
+            np.testing.assert_array_equal(got, want)
+    for shape in ((6, 6), (3, 5), (5, 3), (1, 1)):
+        close(jnp.linalg.cond, matrix_host_rules.cond, noise(dtype, *shape), ulps=1000)
+        exact(jnp.linalg.matrix_rank, matrix_host_rules.matrix_rank, noise(dtype, *shape))
+    for rows in ([[1, 2], [2, 4]], [[0, 0], [0, 0]], [[1, 0], [0, 1]], [[np.nan, 1], [0, 1]], [[np.inf, 1], [0, 1]], [[1, 2, 3]] * 3):
+        exact(jnp.linalg.matrix_rank, matrix_host_rules.matrix_rank, np.array(rows, dtype))
+    for got, want in both(jnp.linalg.cond, matrix_host_rules.cond, np.full((2, 2), np.nan, dtype)):
+        np.testing.assert_array_equal(got, want)
+    assert matrix_host_rules.cond(jnp.ones((2, 2)).aval, 1) is matrix_host_rules.matrix_rank(jnp.ones((2, 2)).aval, tol=0.1) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_functions_of_networks(dtype):
+    close(nn.softplus, nn_host_rules.softplus, noise(dtype, 3, 4), ulps=4)
+    for x, y in both(nn.softplus, nn_host_rules.softplus, np.array([*SPECIAL, 100, -100, 700], dtype)):
+        np.testing.assert_allclose(x, y, rtol=4 * np.finfo(dtype).eps)
+    close(nn.softplus, nn_host_rules.softplus, noise(dtype, 0))
+    for x in (noise(dtype, 9), np.array([3], dtype), np.array([2, 2], dtype), np.array([1, np.nan], dtype), np.array([1, np.inf], dtype)):
+        for options in ({}, {"axis": 0, "epsilon": 0.1}, {"epsilon": 0.0}):
+            close(nn.standardize, nn_host_rules.standardize, x, **options)
+    assert nn_host_rules.standardize(jnp.ones((2, 2)).aval) is nn_host_rules.standardize(jnp.ones(2).aval, algorithm="stable") is None
 
 
 def test_rules_are_left_alone_where_they_must_be():

@@ -272,3 +272,38 @@ def _sum_of(parts):
     for part in parts:
         total = total * 3 + (_sum_of(part) * 0.5 if isinstance(part, (list, tuple)) else part)
     return total
+
+
+SIGNED = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], np.float32)
+LOW, HIGH = -np.inf, np.inf
+
+# Operations that leave an operand as it is, operations that almost do, and arrays of one element beside others.
+PLAINLY = {
+    "neutral": lambda x: (x * 1.0, 1.0 * x, x / 1.0, x - 0.0, jnp.maximum(LOW, x), jnp.minimum(x, HIGH)),
+    "almost neutral": lambda x: (x - -0.0, x + 0.0, -0.0 + x, 1.0 / x, 0.0 - x, jnp.maximum(x, HIGH), jnp.minimum(LOW, x), x * -1.0),
+    "neutral of another shape": lambda x: (x[:1] * jnp.ones(3), jnp.ones((1, 1)) * x, jnp.ones((2, 7)) * x, x[0] * jnp.ones(1)),
+    "one element": lambda x: (x - jnp.sum(x[2:4], keepdims=True), x * jnp.max(x[:4], keepdims=True), jnp.sum(x[2:4], keepdims=True)),
+    "of one element only": lambda x: jnp.log(jnp.sum(x[2:4], keepdims=True) * 2 + jnp.ones(1)).reshape(1, 1),
+    "one element, spread": lambda x: jnp.broadcast_to(jnp.sum(x[:3], keepdims=True), (2, 1)) + x[:1],
+    "one element, converted": lambda x: jnp.sum(x[:4], keepdims=True).astype(jnp.int32) + jnp.arange(3),
+    "numbers": lambda x: (jnp.sum(x[:4]), jnp.exp(jnp.sum(x[:4])), jnp.where(jnp.sum(x[:4]) > 1, x, 0.0), jnp.sum(x[:4])[None]),
+    "numbers that are chosen": lambda x: jnp.where(jnp.sum(x[:4]) > 0, jnp.max(x[:4]), jnp.min(x)),
+    "extrema": lambda x: (x.max(), x[:6].max(), x[:6].min(), jnp.stack([x, x]).max(), jnp.stack([x, x])[:, :5].T.min(), x[:0].sum()),
+    "joined": lambda x: (jnp.concatenate([x, x]), jnp.concatenate([x, x[:2], x]), jnp.stack([x, x], 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "complex64"])
+@pytest.mark.parametrize("name", PLAINLY)
+def test_what_is_left_out_changes_nothing(name, dtype):
+    plain = PLAINLY[name]
+    values = SIGNED if dtype in ("float32", "float16", "bfloat16") else [0, 3, 1, 2, 7, 5, 9]
+    if dtype == "complex64":
+        if name == "extrema" or "converted" in name or "chosen" in name or name == "numbers":
+            pytest.skip("complex numbers have no order")
+        values = np.array([complex(a, b) for a, b in zip(SIGNED, SIGNED[::-1])])
+    x = jnp.asarray(values).astype(dtype)
+    f = replayed(lambda x: plain(x))
+    want = bits(plain(x))
+    for _ in range(CALLS):
+        assert bits(f(x)) == want

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from operator import itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
 
+from gradix._api.jit.replay_code import ELEMENTS, NotReplayable, Writer
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
-from gradix._control.linear_solve import linear_solve_p
 from gradix._core.array import ArrayImpl
-from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._ops.identity import stop_gradient_p
 from gradix._runtime import dispatch, policy
 from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
@@ -30,20 +28,13 @@ from gradix._transforms.staging import stage
 
 _FIRST = 16               # the call of given types that is traced, which takes as long as some thirty calls do
 _LIMIT = 1 << 8           # signatures of one function
-_ELEMENTS = 1 << 12       # of an equation's operands and results
-_EQUATIONS = 400
 _LONG = 15                # operations of NumPy that take longer than a compiled program, functions of ours counted twice
 _COMPILE_AFTER = 256      # replays of a long program, after which compiling it has paid for itself
-_STABLE = (np.ufunc, itemgetter, methodcaller)      # rules whose results have the same type for the same types of operands
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
 _options = _config.state
 _modes = policy.modes()
-
-
-class NotReplayable(Exception):
-    """An operation has no host rule, or is better done by XLA."""
 
 
 def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:
@@ -152,8 +143,8 @@ class Replay:
         if rule is not None:
             self.call = _ruled(rule, bound, closed, tree)
             return
-        writer = _Writer(closed)
-        self.call = self.host = writer.function(tree)
+        writer = Writer(closed)
+        self.call = self.host = writer.function(tree, tree == _ONE)
         if writer.work > _LONG and mode != "host":
             self.call, self.left = self.counted, _COMPILE_AFTER
             self.program = lambda: Program(closed, getattr(function, "__name__", "replayed")), tree
@@ -174,7 +165,7 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
     run, execute, handlers = program.call, program.executable.execute, program.executable.handlers
     if tree != _ONE:
         return lambda arrays: tree.unflatten(run(arrays))
-    if program.consts or program.kept is not None:
+    if program.consts or program.kept is not None or program.executable.is_awaited:
         return lambda arrays: run(arrays)[0]
     aval, = program.out_avals
 
@@ -240,7 +231,7 @@ def _program(bound, avals):
 def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callable[[list], Any]:
     """A function's own host rule, on arrays; where it says NotImplemented, the function itself."""
     avals = closed.out_avals
-    if sum([a.size for a in (*closed.in_avals, *avals)]) > _ELEMENTS:
+    if sum([a.size for a in (*closed.in_avals, *avals)]) > ELEMENTS:
         raise NotReplayable
     aval, one = avals[0], tree == _ONE
     quiet, resume, physical, ndarray, dtype = dispatch._quiet, dispatch._resume, dispatch._physical, np.ndarray, aval.dtype
@@ -260,110 +251,3 @@ def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callab
         return ArrayImpl(result, aval)
 
     return call
-
-
-class _Writer:
-    """Writes a program as Python that works on NumPy arrays."""
-
-    def __init__(self, closed: ClosedJaxpr):
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "physical": dispatch._physical, "ArrayImpl": ArrayImpl,
-                                      "quiet": dispatch._quiet, "resume": dispatch._resume}
-        self.lines: list[str] = []
-        self.size = self.work = 0
-        self.inputs = [self.fresh() for _ in closed.invars]
-        self.known: dict[str, np.ndarray] = {}
-        self.outs = self.program(closed, self.inputs)
-        self.avals = closed.out_avals
-
-    def fresh(self, value=None) -> str:
-        name = f"v{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def constant(self, value: np.ndarray) -> str:
-        name = self.fresh(value)
-        self.known[name] = value
-        return name
-
-    def program(self, closed: ClosedJaxpr, inputs: list[str]) -> list[str]:
-        env = dict(zip(closed.constvars, [self.constant(_host(c)) for c in closed.consts]))
-        env.update(zip(closed.invars, inputs))
-
-        def read(v) -> str:
-            return self.constant(_host(v.val)) if type(v) is Literal else env[v]
-
-        for eqn in closed.eqns:
-            env.update(zip(eqn.outvars, self.equation(eqn, [read(v) for v in eqn.invars])))
-        return [read(v) for v in closed.outvars]
-
-    def equation(self, eqn, inputs: list[str]) -> list[str]:
-        prim, outs = eqn.primitive, [v.aval for v in eqn.outvars]
-        if prim is stop_gradient_p:
-            return inputs
-        inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-        if prim.call_primitive and type(inner) is ClosedJaxpr:
-            return self.program(inner, inputs)
-        if prim is linear_solve_p:
-            _, consts, _, b = prim.split(inputs, eqn.params["counts"])
-            return self.program(eqn.params["solve"], [*consts, *b])
-        avals = [v.aval for v in eqn.invars]
-        size = sum([a.size for a in (*avals, *outs)])
-        self.size += 1
-        if prim.host is None or size > min(prim.host_limit, _ELEMENTS) or self.size > _EQUATIONS:
-            raise NotReplayable
-        quick = prim.specialise(*avals, **eqn.params) if prim.specialise else None
-        rule = quick or (functools.partial(prim.host, **eqn.params) if eqn.params else prim.host)
-        if all(name in self.known for name in inputs):
-            return self.compute(rule, inputs, outs, prim.multiple_results)
-        self.work += 1 if isinstance(rule, _STABLE) else 2
-        names = [self.fresh() for _ in outs]
-        line = f"{', '.join(names)}{',' if prim.multiple_results else ''} = {self.fresh(rule)}({', '.join(inputs)})"
-        for name, aval in zip(names, outs):
-            if not (isinstance(rule, _STABLE) and _gives(rule, avals, aval)):
-                dtype, kind = self.fresh(aval.dtype), self.fresh(aval)
-                line += (f"\n        if type({name}) is not ndarray: {name} = asarray({name})"
-                         f"\n        if {name}.dtype is not {dtype}: {name} = physical({name}, {kind})")
-        self.lines.append(line)
-        return names
-
-    def compute(self, rule, inputs, outs, multiple: bool) -> list[str]:
-        """What depends on no argument, once and for all."""
-        token = dispatch._quiet()
-        try:
-            results = rule(*[self.known[name] for name in inputs])
-        finally:
-            dispatch._resume(token)
-        results = results if multiple else [results]
-        return [self.constant(dispatch._physical(r, a)) for r, a in zip(results, outs)]
-
-    def function(self, tree) -> Callable[[list], Any]:
-        """Takes the arrays, gives what the function gives."""
-        wrapped = [f"ArrayImpl({name}, {self.fresh(aval)})" for name, aval in zip(self.outs, self.avals)]
-        result = wrapped[0]
-        if tree != _ONE:
-            result = f"{self.fresh(tree)}.unflatten([{', '.join(wrapped)}])"
-        body = "\n        ".join(self.lines) or "pass"
-        taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host" for i, name in enumerate(self.inputs)])
-        names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
-        # the inputs hide the names of the same spelling in the namespace
-        text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n    finally:\n        "
-                f"resume(token)\n    return {result}\n")
-        exec(compile(text, "<replayed>", "exec"), self.names)
-        return self.names["call"]
-
-
-def _gives(rule, avals, out) -> bool:
-    """Whether a rule whose results depend on types alone gives an array of type `out`, without more ado."""
-    if not all(isinstance(a.dtype, np.dtype) for a in (*avals, out)):
-        return False
-    try:
-        found = rule(*[np.ones(a.shape, a.dtype) for a in avals])
-    except Exception:
-        return False
-    return type(found) is np.ndarray and found.dtype is out.dtype and found.shape == out.shape
-
-
-def _host(x) -> np.ndarray:
-    if type(x) is not ArrayImpl:
-        raise NotReplayable
-    return x.host

@@ -75,8 +75,8 @@ def each(function, lead: tuple, outs, *arrays) -> list:
 
 
 def _as_given(value, shape, dtype) -> np.ndarray:
-    """A result in row-major order; a number stands for an array full of it."""
-    return np.full(shape, value, dtype) if type(value) is float else np.ascontiguousarray(value, dtype)
+    """A result in the order LAPACK gives it; a number stands for an array full of it."""
+    return np.full(shape, value, dtype) if type(value) in (float, complex) else np.asarray(value, dtype)
 
 
 # -- LAPACK from XLA ----------------------------------------------------------------------------------------------

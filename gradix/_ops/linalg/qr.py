@@ -10,7 +10,7 @@ from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import add_any
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dimensions import i64_array
+from gradix._ops.dimensions import i64_array, memoised
 from gradix._ops.indexing.slicing import pad, slice_in_dim, slice_p
 from gradix._ops.linalg.base import (
     INDEX,
@@ -124,18 +124,7 @@ class QR(Factorization):
         if not x.size:
             empty = [np.broadcast_to(np.eye(m, k, dtype=x.dtype), (*lead, m, k)), np.zeros((*lead, k, n), x.dtype)]
             return [*empty, np.broadcast_to(np.arange(n, dtype=INDEX), (*lead, n))][:len(outs)]
-        factor = getattr(_lapack, routine(x.dtype, "geqp3" if pivoting else "geqrf"))
-        build = getattr(_lapack, routine(x.dtype, "orgqr", "ungqr"))
-
-        def one(a):
-            r, *order, tau, _, _ = factor(a)
-            basis = r[:, :k]
-            if k > n:
-                basis = np.zeros((m, k), a.dtype)
-                basis[:, :n] = r
-            return [build(basis, tau)[0], np.where(above, r[:k], zero), *[o - 1 for o in order]]
-        above, zero = np.arange(k)[:, None] <= np.arange(n), np.zeros((), x.dtype)
-        return each(one, tuple(lead), outs, x)
+        return each(_factor(x.dtype, m, n, k, pivoting), tuple(lead), outs, x)
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
@@ -167,6 +156,23 @@ class QR(Factorization):
 
     def show(self, params):
         return dict(sorted({"use_magma": None, **params}.items()))
+
+
+@memoised
+def _factor(dtype, m: int, n: int, k: int, pivoting: bool):
+    """What factors one m × n matrix into k columns of Q and k rows of R."""
+    factor = getattr(_lapack, routine(dtype, "geqp3" if pivoting else "geqrf"))
+    build = getattr(_lapack, routine(dtype, "orgqr", "ungqr"))
+    above, zero = np.arange(k)[:, None] <= np.arange(n), np.zeros((), dtype)
+
+    def one(a):
+        r, *order, tau, _, _ = factor(a)
+        basis = r[:, :k]
+        if k > n:
+            basis = np.zeros((m, k), dtype)
+            basis[:, :n] = r
+        return [build(basis, tau)[0], np.where(above, r[:k], zero), *[o - 1 for o in order]]
+    return one
 
 
 def _qr_tangents(q, r, t):

@@ -1,0 +1,134 @@
+"""Functions of matrices in NumPy's and LAPACK's own words: host rules, as `gradix.numpy.host_rules` has them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix._base.lazy import lazy_module
+from gradix.numpy.host_rules import FLOATS, INEXACT, alike
+
+_linalg: Any = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
+_lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Of one matrix."""
+    if not alike(FLOATS, a) or len(a.shape) != 2 or (axis1, axis2) != (0, 1) or type(offset) is not int or dtype is not None:
+        return None
+    ones = np.ones(max(0, min(a.shape[0] + min(offset, 0), a.shape[1] - max(offset, 0))), a.dtype)
+    return lambda x: np.dot(ones, x.diagonal(offset))
+
+
+def _square(a, least: int = 1) -> bool:
+    return _linalg is not None and alike(INEXACT, a) and len(a.shape) >= 2 and a.shape[-1] == a.shape[-2] >= least and a.size > 0
+
+
+def det(a):
+    """Of a matrix for which there is no formula. NumPy's own is the exponential of a sum of logarithms."""
+    if not _square(a, 4) or len(a.shape) != 2:
+        return None
+    factor, places = _routine("getrf", a.dtype), np.arange(a.shape[0])
+
+    def product(x):
+        factors, pivots, _ = factor(x)
+        found = np.multiply.reduce(factors.diagonal())
+        return -found if np.count_nonzero(np.not_equal(pivots, places)) & 1 else found
+    return product
+
+
+def slogdet(a, *, method=None):
+    return _linalg.slogdet if _square(a) and method in (None, "lu") else None
+
+
+def inv(a):
+    return _inverse if _square(a) else None
+
+
+def _inverse(x):
+    found = _linalg.inv(x)
+    return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented      # singular
+
+
+def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
+    """Of symmetrized matrices, without the vectors."""
+    if not _square(a) or not symmetrize_input or UPLO not in (None, "L", "U"):
+        return None
+    half = a.dtype.type(0.5)
+    return lambda x: _linalg.eigvalsh_lo(np.multiply(np.add(x, np.swapaxes(x, -1, -2).conj()), half))
+
+
+# -- of one matrix, by the library that XLA calls: its signs of vectors ----------------------------------------------
+
+def cholesky(a, *, upper=False, symmetrize_input=True):
+    if not _symmetric(a, symmetrize_input) or upper:
+        return None
+    factor, half = _routine("potrf", a.dtype), a.dtype.type(0.5)
+
+    def lower(x):
+        found, info = factor(_mean_of_triangles(x, half), lower=1, clean=1, overwrite_a=1)
+        return NotImplemented if info else found            # not positive definite
+    return lower
+
+
+def eigh(a, UPLO=None, symmetrize_input=True):
+    if not _symmetric(a, symmetrize_input) or UPLO not in (None, "L"):
+        return None
+    solve, half = _routine("syevd", a.dtype), a.dtype.type(0.5)
+
+    def values_and_vectors(x):
+        values, vectors, info = solve(_mean_of_triangles(x, half), lower=1, overwrite_a=1)
+        return NotImplemented if info else (values, vectors)
+    return values_and_vectors
+
+
+def _symmetric(a, symmetrize_input) -> bool:
+    return _square(a) and a.dtype in FLOATS and len(a.shape) == 2 and symmetrize_input is True
+
+
+def _mean_of_triangles(x, half):
+    """A symmetric matrix, told to be column after column, which spares LAPACK a copy."""
+    found = np.add(x, x.T)
+    return np.multiply(found, half, found).T
+
+
+def cond(x, p=None):
+    """The ratio of the ends of the singular values."""
+    values = _singular_values(x) if p in (None, 2) else None
+    if values is None:
+        return None
+
+    def ratio(x):
+        s = values(x)
+        return s if s is NotImplemented else s[0] / s[-1]
+    return ratio
+
+
+def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
+    """Singular values that are not negligible, counted."""
+    values = _singular_values(M)
+    if values is None or not (rtol is tol is None) or hermitian:
+        return None
+    number = M.dtype.type
+    part = number(max(M.shape) * float(np.finfo(M.dtype).eps))
+
+    def rank(x):
+        s = values(x)
+        return s if s is NotImplemented else np.count_nonzero(np.greater(s, s[0] * part))
+    return rank
+
+
+def _singular_values(a) -> Callable | None:
+    if not alike(FLOATS, a) or len(a.shape) != 2 or not a.size:
+        return None
+    solve = _routine("gesdd", a.dtype)
+
+    def values(x):
+        _, s, _, info = solve(x, compute_uv=0)
+        return NotImplemented if info else s
+    return values
+
+
+def _routine(name: str, dtype) -> Callable:
+    return getattr(_lapack, _LETTERS[dtype.char] + name)
