@@ -30,6 +30,7 @@ from gradix._core.scalar_types import (
     ORDERED,
     SIGNED,
     SUPPORTED,
+    UNSAFE_KEY,
     UNSIGNED,
     ExtendedDType,
     KeyType,

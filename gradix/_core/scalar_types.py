@@ -58,7 +58,9 @@ class ExtendedDType:
 
 
 class KeyType(ExtendedDType):
-    """The dtype of random keys of one generator, `key<fry>` for threefry: one key is one uint64.
+    """The dtype of random keys of one generator: `key<fry>` for Threefry, `key<rbg>` and `key<urbg>` for XLA's own.
+
+    A key of two words is stored as one uint64, one of four as one complex128, XLA's only type of 16 bytes.
 
     Example:
         >>> KeyType("fry")
@@ -74,8 +76,17 @@ class KeyType(ExtendedDType):
         return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
 
     def __init__(self, impl: str):
-        super().__init__(f"key<{impl}>", prng_key, np.dtype("uint64"))
+        super().__init__(f"key<{impl}>", prng_key, np.dtype("complex128" if impl in ("rbg", "urbg") else "uint64"))
         self._impl = impl
+
+    @property
+    def words(self) -> int:
+        """How many uint32 words a key has."""
+        return self.itemsize // 4
+
+    def filled(self, word: int) -> np.ndarray:
+        """A key, in its stored form, whose words are all this one."""
+        return np.full(self.words, word & 0xFFFFFFFF, np.uint32).view(self.physical).reshape(())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is KeyType and self._impl == other._impl)
@@ -87,7 +98,7 @@ class KeyType(ExtendedDType):
         return KeyType, (self._impl,)
 
 
-KEY = KeyType("fry")
+KEY, UNSAFE_KEY = KeyType("fry"), KeyType("urbg")
 
 # Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's types.
 _TABLE: dict[Any, Any] = {None: np.dtype("float64"), bool: np.dtype("bool"), int: np.dtype("int64"),
@@ -127,7 +138,7 @@ def as_dtype(x: Any):
 
 
 def physical_dtype(dtype) -> np.dtype:
-    """The NumPy dtype elements are stored in: uint64 for keys, the dtype itself otherwise."""
+    """The NumPy dtype elements are stored in: uint64 or complex128 for keys, the dtype itself otherwise."""
     return dtype.physical if isinstance(dtype, ExtendedDType) else dtype
 
 

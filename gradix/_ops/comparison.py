@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEY, NUMERIC
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEY, NUMERIC, UNSAFE_KEY, KeyType
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
+from gradix._ops.random.wide_keys import emit_halves, halves
 
 _BOOL = np.dtype(bool)
 
@@ -43,6 +44,22 @@ def _total(ufunc):
 _KEYS = BOOL | NUMERIC
 eq_p = Comparison("eq", np.equal, "EQ", _KEYS | {KEY})
 ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | {KEY})
+
+
+class WideKeyComparison(NonDifferentiable, Elementwise):
+    """Whether keys of four words are the same: the numbers their halves are stored as may be NaN, which equals nothing."""
+
+    def __init__(self, name, ufunc, direction, join):
+        super().__init__(name, lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)), hlo=self._emit,
+                         dtypes=frozenset((KeyType("rbg"), UNSAFE_KEY)), out=lambda dtype: _BOOL)
+        self.direction, self.join = direction, join.removeprefix("logical_")
+
+    def _emit(self, em, out, x, y):
+        return em.op(self.join, out, *[em.compare(a, b, self.direction) for a, b in zip(emit_halves(em, x), emit_halves(em, y))])
+
+
+eq_keys_p = WideKeyComparison("eq", np.equal, "EQ", "logical_and")
+ne_keys_p = WideKeyComparison("ne", np.not_equal, "NE", "logical_or")
 lt_p = Comparison("lt", np.less, "LT", _KEYS - COMPLEX)
 le_p = Comparison("le", np.less_equal, "LE", _KEYS - COMPLEX)
 gt_p = Comparison("gt", np.greater, "GT", _KEYS - COMPLEX)
@@ -67,7 +84,8 @@ def eq(x, y):
         >>> lax.eq(1, 1)
         Array(True, dtype=bool, weak_type=True)
     """
-    return bind(eq_p, operands("eq", x, y), {})
+    x, y = operands("eq", x, y)
+    return bind(eq_keys_p if x.aval.dtype in eq_keys_p.dtypes else eq_p, (x, y), {})
 
 
 def ne(x, y):
@@ -78,7 +96,8 @@ def ne(x, y):
         >>> lax.ne(1, 1)
         Array(False, dtype=bool, weak_type=True)
     """
-    return bind(ne_p, operands("ne", x, y), {})
+    x, y = operands("ne", x, y)
+    return bind(ne_keys_p if x.aval.dtype in ne_keys_p.dtypes else ne_p, (x, y), {})
 
 
 def lt(x, y):

@@ -194,8 +194,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
 
 def _filled_keys(shape, value, dtype):
     """Keys whose words all hold the value."""
-    word = int(np.asarray(value)) & 0xFFFFFFFF
-    scalar = ArrayImpl(np.asarray(word << 32 | word, dtypes.physical_dtype(dtype)), make_aval((), dtype))
+    scalar = ArrayImpl(dtype.filled(int(np.asarray(value))), make_aval((), dtype))
     return _filled(shape, scalar)
 
 

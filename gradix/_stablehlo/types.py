@@ -23,7 +23,7 @@ _tensors: dict = {}
 
 
 def storage_dtype(dtype) -> np.dtype:
-    """The NumPy dtype of the buffer: uint64 for keys, bool for float0, which holds nothing."""
+    """The NumPy dtype of the buffer: uint64 or complex128 for keys, bool for float0, which holds nothing."""
     return _BOOL if getattr(dtype, "names", None) else physical_dtype(dtype)
 
 

@@ -36,7 +36,7 @@ def _width(given: int | None) -> int:
 
 
 def _words(keys: ArrayImpl) -> np.ndarray:
-    """The two words of each key."""
+    """The words of each key."""
     host = np.ascontiguousarray(keys.host)
     return host.reshape((*keys.aval.shape, 1)).view(np.uint32)
 

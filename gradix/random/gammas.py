@@ -148,8 +148,10 @@ def _tiny(x):
 @rejection_sampler
 def _gamma(key, a, *, shape, dtype, log_space):
     a = spread(a, dtype, shape)
-    keys = lax.reshape(random_split(key, (size_of(shape),)), shape)
-    return _gammas(keys, a, log_space)
+    keys = random_split(key, (size_of(shape),))
+    if keys.aval.dtype is not dtypes.KEY:           # of an array of them the first would draw for all
+        return lax.reshape(lax.map(lambda lane: _gammas(*lane, log_space), (keys, lax.reshape(a, keys.aval.shape))), shape)
+    return _gammas(lax.reshape(keys, shape), a, log_space)
 
 
 draw_gamma = _gamma

@@ -22,8 +22,9 @@ from gradix.random.draws import is_frequent, size_of
 
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
-_NAMES = {"threefry2x32": KEY, "fry": KEY}
-_OTHERS = ("threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+_NAMES = {"threefry2x32": KEY, "rbg": dtypes.KeyType("rbg"), "unsafe_rbg": dtypes.UNSAFE_KEY}
+_IMPLS = {made: name for name, made in _NAMES.items()}
+_OTHERS = ("threefry4x32", "philox2x32", "philox4x32")
 _MANY = 1 << 9              # keys that a compiled program makes quicker than the host
 _options = config.state
 
@@ -56,7 +57,7 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     """A single key as a typed one, and whether it was given as raw words."""
     keys, raw = typed_keys(name, key)
     if keys.aval.shape:
-        shape = (*keys.aval.shape, 2) if raw else keys.aval.shape
+        shape = (*keys.aval.shape, keys.aval.dtype.words) if raw else keys.aval.shape
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
                          "gradix.vmap for "
                          f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
@@ -65,7 +66,8 @@ def single_key(name: str, key) -> tuple[Array, bool]:
 
 def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
-    if type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None and _options.jax_legacy_prng_key == "allow":
+    if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None and _options.jax_legacy_prng_key == "allow"
+            and _options.jax_default_prng_impl == "threefry2x32"):
         return ArrayImpl(keys.host.copy().view(_random.U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
         return keys, False
@@ -74,11 +76,12 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
     words = as_array(keys)
     if isinstance(words.aval.dtype, dtypes.KeyType):
         return words, False
-    if words.aval.dtype != U32 or not words.aval.shape or words.aval.shape[-1] != 2:
-        raise TypeError(_not_words(name, words.aval))
+    made = resolve_impl(None)
+    if words.aval.dtype != U32 or words.aval.shape[-1:] != (made.words,):
+        raise TypeError(_not_words(name, words.aval, made))
     if _options.jax_legacy_prng_key != "allow":
         _refuse_raw(name)
-    return _random.random_wrap(words), True
+    return _random.random_wrap(words, made._impl), True
 
 
 def _no_key(name: str, key) -> str:
@@ -88,13 +91,15 @@ def _no_key(name: str, key) -> str:
             f"key = gradix.random.key({seed}), then {name}(key, ...).")
 
 
-def _not_words(name: str, aval) -> str:
+def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
     wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
-             f"expected key_data.shape to end with (2,); got shape={aval.shape}")
-    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
-            "key<fry>, "
-            "or gradix.random.PRNGKey(seed), of dtype uint32 and shape (2,).")
+             f"expected key_data.shape to end with ({made.words},); got shape={aval.shape} for impl={_IMPLS[made]!r}")
+    other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((2,), (4,)) else (
+        " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, impl=...) "
+        "names another one.")
+    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype {made}, "
+            f"or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}")
 
 
 def _refuse_raw(name: str) -> None:
@@ -112,11 +117,12 @@ def _as_given(keys: Array, raw: bool) -> Array:
 # -- making keys ---------------------------------------------------------------------------------------------------
 
 def key(seed, *, impl=None, dtype=None):
-    """A typed random key, of dtype `key<fry>` and shape (), from an integer seed.
+    """A typed random key, of dtype `key<fry>` for the default generator and shape (), from an integer seed.
 
     Args:
         seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
-        impl: the generator's name; "threefry2x32" is the default and the only one there is.
+        impl: the generator's name: "threefry2x32", the default; "rbg", XLA's own generator, which draws large arrays several
+            times faster, with keys of four words; "unsafe_rbg", which splits keys by that generator as well.
         dtype: the key's dtype, in place of `impl`.
 
     Raises:
@@ -131,20 +137,20 @@ def key(seed, *, impl=None, dtype=None):
         if impl is not None:
             raise ValueError("Cannot specify both `impl` and `dtype` of a random key.")
         impl = dtype
-    resolve_impl(impl)
-    return _random.random_seed(_seed("key", seed))
+    return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
 
 def PRNGKey(seed, *, impl=None):
-    """A raw random key, two uint32 words, from an integer seed; `key` makes typed keys, which are safer.
+    """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
+
+    It has two words, four with `impl` "rbg" or "unsafe_rbg". Draws take raw keys for those of the default generator.
 
     Example:
         >>> from gradix import random
         >>> random.PRNGKey(42)
         Array([ 0, 42], dtype=uint32)
     """
-    resolve_impl(impl)
-    made = _random.random_seed(_seed("PRNGKey", seed))
+    made = _random.random_seed(_seed("PRNGKey", seed), resolve_impl(impl)._impl)
     return made if _options.jax_enable_custom_prng else _random.random_unwrap(made)
 
 
@@ -181,14 +187,14 @@ def resolve_impl(impl) -> dtypes.KeyType:
     """The key dtype of a generator given by its name or by a key dtype."""
     spec = _options.jax_default_prng_impl if impl is None else impl
     if isinstance(spec, dtypes.KeyType):
-        spec = spec._impl
-    found = _NAMES.get(str(spec))
+        return spec
+    found = _NAMES.get(spec)
     if found is not None:
         return found
     if spec in _OTHERS:
-        raise NotImplementedError(f"The generator {spec!r} is not there; use impl='threefry2x32', which gives the same "
-                                  "numbers on every device.")
-    raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean 'threefry2x32'?")
+        raise NotImplementedError(f"The generator {spec!r} is not there; use impl='threefry2x32', or 'rbg' for large draws.")
+    raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
+                     f"{', '.join(map(repr, _NAMES))}?")
 
 
 def key_dtype(impl_spec=None):
@@ -205,7 +211,7 @@ def key_dtype(impl_spec=None):
 # -- looking into keys ---------------------------------------------------------------------------------------------
 
 def key_data(keys):
-    """The words of keys: uint32, with an axis of size 2 at the end.
+    """The words of keys: uint32, with an axis of size 2 at the end, 4 for keys of "rbg" and "unsafe_rbg".
 
     Example:
         >>> from gradix import random
@@ -217,18 +223,18 @@ def key_data(keys):
 
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
-    """Typed keys around raw words, whose last axis has size 2.
+    """Typed keys around raw words, whose last axis has size 2, or 4 with `impl` "rbg" or "unsafe_rbg".
 
     Example:
         >>> from gradix import random
         >>> random.wrap_key_data(random.PRNGKey(7)).dtype
         key<fry>
     """
-    resolve_impl(dtype if impl is None else impl)
+    made = resolve_impl(dtype if impl is None else impl)
     words = as_array(key_bits_array)
-    if isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32 or words.aval.shape[-1:] != (2,):
-        raise TypeError(_not_words("wrap_key_data", words.aval))
-    return _random.random_wrap(words)
+    if isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32 or words.aval.shape[-1:] != (made.words,):
+        raise TypeError(_not_words("wrap_key_data", words.aval, made))
+    return _random.random_wrap(words, made._impl)
 
 
 def key_impl(keys) -> str:
@@ -239,8 +245,7 @@ def key_impl(keys) -> str:
         >>> random.key_impl(random.key(0))
         'threefry2x32'
     """
-    typed_keys("key_impl", keys)
-    return "threefry2x32"
+    return _IMPLS[typed_keys("key_impl", keys)[0].aval.dtype]
 
 
 # -- deriving keys -------------------------------------------------------------------------------------------------

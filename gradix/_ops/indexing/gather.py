@@ -1,6 +1,7 @@
 """gather: windows of an array at positions given by index vectors."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -154,13 +155,21 @@ def _fill_for(dtype, fill_value, mode):
     return default_fill(dtype)
 
 
+@functools.cache
+def _all_set(dtype):
+    """One object, since it may be NaN, which as part of a key is only found by identity."""
+    return dtype.filled(-1)[()]
+
+
 def default_fill(dtype):
     """NaN, the least signed or the greatest unsigned integer, True; for keys, all bits set."""
     if dtype in INEXACT:
         return np.nan
     if dtype in BOOL:
         return True
-    info = dtypes.iinfo(dtypes.physical_dtype(dtype))
+    if isinstance(dtype, dtypes.KeyType):
+        return _all_set(dtype)
+    info = dtypes.iinfo(dtype)
     return int(info.min) if dtype in SIGNED else int(info.max)
 
 

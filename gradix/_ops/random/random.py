@@ -11,7 +11,7 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
 from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
-from gradix._ops.operands import as_operand
+from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.threefry import (
     U32,
     U64,
@@ -20,24 +20,44 @@ from gradix._ops.random.threefry import (
     counted,
     emit_blocks,
     emit_counted,
+    emit_joined,
     emit_key_words,
     key_words,
+)
+from gradix._ops.random.wide_keys import (
+    emit_bits,
+    emit_fold_in,
+    emit_split,
+    emit_unwrap,
+    emit_wide,
+    emit_wrap,
+    host_bits,
+    host_fold_in,
+    host_split,
+    is_wide,
+    joined,
 )
 
 _BITS = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
 
-def _check_key(name: str, aval) -> None:
+def _check_key(name: str, aval, unsafe: bool | None = None) -> None:
     if not isinstance(aval.dtype, dtypes.KeyType):
         raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
                         f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
                         "random.wrap_key_data(raw).")
-    if aval.dtype != dtypes.KEY:
-        raise NotImplementedError(f"{name} knows the generator threefry2x32 (dtype key<fry>), got {aval.dtype}.")
+    if unsafe is not None and unsafe != (aval.dtype is dtypes.UNSAFE_KEY):
+        raise TypeError(f"{name} of {aval.dtype} has the parameter unsafe={not unsafe}; lax.{name} sets it.")
 
 
 class _Keys(NonDifferentiable, Primitive):
-    """Base of the primitives that make or use keys; results have no derivative."""
+    """Base of the primitives that make or use keys; results have no derivative.
+
+    The parameter `unsafe` of those that derive keys tells host rules of `unsafe_rbg`, whose keys are stored as those of `rbg`.
+    """
+
+    def show(self, params):
+        return {k: v for k, v in params.items() if k != "unsafe"}
 
 
 class RandomSeed(_Keys):
@@ -51,8 +71,10 @@ class RandomSeed(_Keys):
     def host(self, seeds, *, impl):
         if seeds.dtype.itemsize == 8:
             wide = seeds.astype(U64)
-            return (wide >> U64.type(32)) | (wide << U64.type(32))
-        return seeds.astype(U32).astype(U64) << U64.type(32)
+            words = (wide >> U64.type(32)) | (wide << U64.type(32))
+        else:
+            words = seeds.astype(U32).astype(U64) << U64.type(32)
+        return joined(np.stack([words, words], -1)) if is_wide(dtypes.KeyType(impl)) else words
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, args, {"impl": impl}), axes[0]
@@ -63,39 +85,43 @@ class RandomSeed(_Keys):
         if seeds.aval.dtype.itemsize < 8:
             seeds = em.convert(seeds, U32)
         seeds = em.convert(seeds, U64)
-        low = em.op("shift_left", out, seeds, thirty_two)
-        high = em.op("shift_right_logical", out, seeds, thirty_two)
+        low = em.op("shift_left", wide, seeds, thirty_two)
+        high = em.op("shift_right_logical", wide, seeds, thirty_two)
+        if is_wide(out.dtype):
+            words = em.op("or", wide, low, high)
+            return emit_wide(em, words, words, out)
         return em.op("or", out, low, high)
 
 
 class RandomWrap(_Keys):
-    """Typed keys around raw words: uint32[..., 2] becomes key[...]."""
+    """Typed keys around raw words: uint32[..., 2] becomes key<fry>[...], uint32[..., 4] key<rbg>[...]."""
 
     def abstract(self, words, *, impl):
         if words.dtype != U32:
             raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
                             f"got dtype={dtypes.dtype_name(words.dtype)}")
-        if not words.shape or words.shape[-1] != 2:
-            raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); "
+        made = dtypes.KeyType(impl)
+        if words.shape[-1:] != (made.words,):
+            raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with ({made.words},); "
                             f"got shape={words.shape}")
-        return make_aval(words.shape[:-1], dtypes.KeyType(impl))
+        return make_aval(words.shape[:-1], made)
 
     def host(self, words, *, impl):
-        return np.array(words, order="C").view(U64).reshape(words.shape[:-1])       # a copy: these are new keys
+        return np.array(words, order="C").view(dtypes.KeyType(impl).physical).reshape(words.shape[:-1])     # a copy: these are new keys
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, (move_axis(args[0], axes[0], 0),), {"impl": impl}), 0
 
     def lower(self, em, out, words, *, impl):
-        return em.bitcast(words, out)
+        return emit_wrap(em, words, out) if is_wide(out.dtype) else em.bitcast(words, out)
 
 
 class RandomUnwrap(_Keys):
-    """The raw words of typed keys: key[...] becomes uint32[..., 2]."""
+    """The raw words of typed keys: key<fry>[...] becomes uint32[..., 2], key<rbg>[...] uint32[..., 4]."""
 
     def abstract(self, keys):
         _check_key("random_unwrap", keys)
-        return make_aval((*keys.shape, 2), U32)
+        return make_aval((*keys.shape, keys.dtype.words), U32)
 
     def host(self, keys):
         return np.ascontiguousarray(keys).reshape((*keys.shape, 1)).view(U32)
@@ -104,39 +130,45 @@ class RandomUnwrap(_Keys):
         return bind(self, args, {}), axes[0]
 
     def lower(self, em, out, keys):
-        return em.bitcast(keys, out)
+        return emit_unwrap(em, keys, out) if is_wide(keys.aval.dtype) else em.bitcast(keys, out)
 
 
 class RandomSplit(_Keys):
     """New keys of the given shape from each key: the blocks 0, 1, … of its generator."""
 
-    def abstract(self, keys, *, shape):
-        _check_key("random_split", keys)
+    def abstract(self, keys, *, shape, unsafe=False):
+        _check_key("random_split", keys, unsafe)
         return make_aval((*keys.shape, *shape), keys.dtype)
 
-    def host(self, keys, *, shape):
+    def host(self, keys, *, shape, unsafe=False):
+        if is_wide(keys.dtype):
+            return host_split(keys, shape, unsafe)
         words = np.empty((*keys.shape, prod(shape), 2), U32)
         words[..., 0], words[..., 1] = counted(keys, prod(shape))
         return words.view(U64).reshape((*keys.shape, *shape))
 
-    def batch(self, size, args, axes, *, shape):
-        return bind(self, args, {"shape": shape}), axes[0]
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), axes[0]
 
-    def lower(self, em, out, keys, *, shape):
+    def lower(self, em, out, keys, *, shape, unsafe=False):
+        if is_wide(out.dtype):
+            return emit_split(em, out, keys, shape, unsafe)
         first, second = emit_counted(em, keys, prod(shape))
-        return em.op("reshape", out, _joined(em, first, second, out.dtype))
+        return em.op("reshape", out, emit_joined(em, first, second, out.dtype))
 
 
 class RandomFoldIn(_Keys):
     """A new key from a key and 32 bits of data; their shapes broadcast."""
 
-    def abstract(self, keys, data):
-        _check_key("random_fold_in", keys)
+    def abstract(self, keys, data, *, unsafe=False):
+        _check_key("random_fold_in", keys, unsafe)
         if data.dtype != U32:
             raise TypeError(f"random_fold_in takes uint32 data, got {dtypes.dtype_name(data.dtype)}.")
         return make_aval(broadcast_shapes_of("random_fold_in", (keys, data)), keys.dtype)
 
-    def host(self, keys, data):
+    def host(self, keys, data, *, unsafe=False):
+        if is_wide(keys.dtype):
+            return host_fold_in(keys, data, unsafe)
         if not keys.ndim and not data.ndim:
             first, second = block(int(keys) & 0xFFFFFFFF, int(keys) >> 32, 0, int(data))
             return np.array(first | second << 32, U64)
@@ -146,11 +178,13 @@ class RandomFoldIn(_Keys):
         words[..., 0], words[..., 1] = first, second
         return words.view(U64).reshape(first.shape)
 
-    def batch(self, size, args, axes):
+    def batch(self, size, args, axes, **params):
         args, axis = align(args, axes)
-        return bind(self, args, {}), axis
+        return bind(self, args, params), axis
 
-    def lower(self, em, out, keys, data):
+    def lower(self, em, out, keys, data, *, unsafe=False):
+        if is_wide(out.dtype):
+            return emit_fold_in(em, out, keys, data, unsafe)
         counters = make_aval(out.shape, U32)
         if keys.aval.shape not in ((), out.shape):
             keys = em.spread(keys, out.shape)
@@ -158,7 +192,7 @@ class RandomFoldIn(_Keys):
             data = em.spread(data, out.shape)
         first, second = emit_blocks(em, *emit_key_words(em, keys), em.constant(0, counters), data,
                                     tuple(range(keys.aval.ndim)))
-        return _joined(em, first, second, out.dtype)
+        return emit_joined(em, first, second, out.dtype)
 
 
 class RandomClone(_Keys):
@@ -179,7 +213,7 @@ class RandomClone(_Keys):
 
 
 class RandomBits(_Keys):
-    """Uniform bits: words of both halves of a block, joined by exclusive or below 64 bits."""
+    """Uniform bits; Threefry's are words of both halves of a block, joined by exclusive or below 64 bits."""
 
     def abstract(self, keys, *, bit_width, shape):
         _check_key("random_bits", keys)
@@ -188,6 +222,8 @@ class RandomBits(_Keys):
         return make_aval((*keys.shape, *shape), _BITS[bit_width])
 
     def host(self, keys, *, bit_width, shape):
+        if is_wide(keys.dtype):
+            return host_bits(keys, shape, _BITS[bit_width])
         first, second = counted(keys, prod(shape))
         if bit_width == 64:
             words = (first.astype(U64) << U64.type(32)) | second
@@ -199,9 +235,11 @@ class RandomBits(_Keys):
         return bind(self, args, params), axes[0]
 
     def lower(self, em, out, keys, *, bit_width, shape):
+        if is_wide(keys.aval.dtype):
+            return emit_bits(em, out, keys)
         first, second = emit_counted(em, keys, prod(shape))
         if bit_width == 64:
-            words = _joined(em, second, first, U64)
+            words = emit_joined(em, second, first, U64)
         else:
             words = em.convert(em.op("xor", first.aval, first, second), out.dtype)
         return em.reshape(words, out.shape)
@@ -233,13 +271,6 @@ class Threefry(_Keys):
         return emit_blocks(em, k0, k1, x0, x1, tuple(range(len(shape))))
 
 
-def _joined(em, low, high, dtype):
-    """Two words as one of 64 bits."""
-    wide = make_aval(low.aval.shape, dtype)
-    low, high = em.op("convert", wide, low), em.op("convert", wide, high)
-    return em.op("or", wide, low, em.op("shift_left", wide, high, em.constant(32, wide)))
-
-
 random_seed_p = RandomSeed("random_seed")
 random_wrap_p = RandomWrap("random_wrap")
 random_unwrap_p = RandomUnwrap("random_unwrap")
@@ -267,12 +298,19 @@ def random_unwrap(keys):
 
 def random_split(keys, shape):
     """New keys of `shape` from each key."""
-    return bind(random_split_p, (as_operand("random_split", keys),), {"shape": _shape(shape)})
+    keys = as_operand("random_split", keys)
+    return bind(random_split_p, (keys,), {"shape": _shape(shape), **derivation(keys)})
 
 
 def random_fold_in(keys, data):
     """New keys from keys and uint32 data, elementwise."""
-    return bind(random_fold_in_p, (as_operand("random_fold_in", keys), as_operand("random_fold_in", data)), {})
+    keys, data = operands("random_fold_in", keys, data)
+    return bind(random_fold_in_p, (keys, data), derivation(keys))
+
+
+def derivation(keys) -> dict:
+    """The parameters that tell the primitives that derive keys which generator these are of."""
+    return {"unsafe": True} if keys.aval.dtype is dtypes.UNSAFE_KEY else {}
 
 
 def random_clone(keys):

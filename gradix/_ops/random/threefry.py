@@ -165,3 +165,10 @@ def emit_counted(em, keys, size: int):
         high = em.op("shift_right_logical", wide, em.iota(wide, axis), em.constant(32, wide))
         high, low = em.op("convert", out, high), em.op("convert", out, em.iota(wide, axis))
     return emit_blocks(em, *emit_key_words(em, keys), high, low, tuple(range(axis)))
+
+
+def emit_joined(em, low, high, dtype):
+    """Two words as one of 64 bits."""
+    wide = make_aval(low.aval.shape, dtype)
+    low, high = em.op("convert", wide, low), em.op("convert", wide, high)
+    return em.op("or", wide, low, em.op("shift_left", wide, high, em.constant(32, wide)))
