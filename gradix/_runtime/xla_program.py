@@ -14,24 +14,30 @@ from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
 from gradix._runtime.xla_custom_calls import ensure_lapack
+from gradix._runtime.xla_host_kernels import ensure_host_kernels
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
+from gradix._stablehlo.structured import HOST_KERNEL
+
+_HOST_KERNEL = HOST_KERNEL.encode()
 
 
 class Executable:
     """A compiled program on one device.
 
     `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for one
-    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False.
+    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False, and then waits
+    for the results where `is_awaited`: a program that calls NumPy should neither wait for the interpreter nor outlive it.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks")
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks", "is_awaited")
 
-    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool):
+    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool = False, has_host_kernels: bool = False):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
+        self.execute, self.has_callbacks, self.is_awaited = loaded.execute_sharded, has_callbacks, has_callbacks or has_host_kernels
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
-        self.run = _runner_with_callbacks(loaded, handlers) if has_callbacks else _runner(loaded, handlers)
+        run = _runner_with_callbacks if has_callbacks else _runner_with_host_kernels if has_host_kernels else _runner
+        self.run = run(loaded, handlers)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
@@ -73,10 +79,13 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
     if '"lapack_' in text or '"tridiagonal_solve' in text:
         ensure_lapack()
+    has_host_kernels = HOST_KERNEL in text
+    if has_host_kernels:
+        ensure_host_kernels()
     while True:
         try:
             loaded = _compile(text, where, options, functions)
-            return Executable(loaded, in_avals, out_avals, where, bool(functions))
+            return Executable(loaded, in_avals, out_avals, where, bool(functions), has_host_kernels)
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 if SMALL_CALL not in text and WHOLE_CALL not in text:
@@ -115,10 +124,13 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
     if b"lapack_" in blob or b"tridiagonal_solve" in blob:
         ensure_lapack()
+    has_host_kernels = _HOST_KERNEL in blob
+    if has_host_kernels:
+        ensure_host_kernels()
     while True:
         try:
             loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
-            return Executable(loaded, in_avals, out_avals, where, bool(functions))
+            return Executable(loaded, in_avals, out_avals, where, bool(functions), has_host_kernels)
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise
@@ -168,6 +180,17 @@ def _runner(loaded, handlers: list) -> Callable[[list], list]:
 
     def run(buffers):
         return execute(buffers).consume_with_handlers(handlers)
+    return run
+
+
+def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
+    execute = loaded.execute_sharded
+
+    def run(buffers):
+        outs = execute(buffers).consume_with_handlers(handlers)
+        for out in outs:
+            out.block_until_ready()
+        return outs
     return run
 
 

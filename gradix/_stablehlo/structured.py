@@ -6,12 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradix._base import config
 from gradix._core.aval import AbstractToken, make_aval
 from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
 
+config.define("gradix_host_kernels", True, traced=True)
+_options = config.state
+
 TOKEN = AbstractToken()
+HOST_KERNEL = "gradix_host_"            # what the names of NumPy's loops begin with, where programs call them
 _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
 
@@ -117,6 +122,17 @@ class Structured(Writer):
         if attrs:
             parts.append(attrs)
         return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
+
+    def has_host_kernels(self, *avals) -> bool:
+        """Whether a program may leave work on arrays of these types to NumPy's loops: on the CPU, unless the user forbids it."""
+        return self.platform == "cpu" and _options.gradix_host_kernels and all(
+            type(n) is int for a in avals for n in a.shape)
+
+    def host_kernel(self, name: str, out: Any, *values: Value) -> Value:
+        """What a NumPy loop of the runtime (`_runtime/host_kernels.py`) makes of the values."""
+        layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], out)]
+        return self.custom_call(HOST_KERNEL + name, [out], *values, backend_config={}, operand_layouts=layouts[:-1],
+                                result_layouts=layouts[-1:])[0]
 
     def callback(self, function: Callable, out_avals, *values: Value, has_side_effect: bool = False,
                  ordered: bool = False) -> list[Value]:

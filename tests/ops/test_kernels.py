@@ -1,11 +1,10 @@
-"""Native loops on arrays large enough to use them, against NumPy."""
+"""Kernels on arrays large enough to use them, against NumPy."""
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops.sorting.kernels import Work, best_method, selection_pays
 from gradix.lax.order import ranked
 
 RNG = np.random.default_rng(0)
@@ -19,15 +18,6 @@ def numbers(shape, dtype):
         flat = x.reshape(-1)
         flat[::17], flat[1::31], flat[2::31], flat[3::13] = np.nan, np.inf, -np.inf, 0
     return x
-
-
-def test_methods_follow_the_work():
-    assert best_method(Work(1, 1_000_000, 32)) == "digits"
-    assert best_method(Work(1000, 1000, 32)) == "network"
-    assert best_method(Work(1, 1000, 32)) == "xla"
-    assert best_method(Work(1000, 1000, 64, carries=True)) != "network"
-    assert selection_pays(Work(1, 1_000_000, 32), 2)
-    assert not selection_pays(Work(1, 1_000_000, 32), 50)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint16", "bool"])

@@ -7,7 +7,7 @@ import pytest
 
 import gradix
 from gradix import lax
-from gradix._ops.sorting.kernels import Work, best_method
+from gradix._base import config
 
 RANKS = {
     "float32": {0xFF800000: 0, 0xBF800000: 1, 0: 2, 0x80000000: 2, 1: 2, 0x80000001: 2, 0x007FFFFF: 2, 0x807FFFFF: 2, 0x3F800000: 3,
@@ -17,8 +17,8 @@ RANKS = {
     "float64": {0xFFF << 52: 0, 0xBFF << 52: 1, 0: 2, 1 << 63: 2, 1: 2, (1 << 63) + 1: 2, 0x3FF << 52: 3, 0x7FF << 52: 4, 0x7FF8 << 48: 5,
                 0xFFF8 << 48: 5, (0x7FF8 << 48) + 5: 5, (0x7FF << 52) + 1: 5},
 }
-METHODS = {"xla": ((15,), 0), "digits": ((5000,), 0), "digits of long rows": ((1 << 16,), 0), "network": ((700, 9), 1),
-           "network of columns": ((33, 300), 0)}
+SHAPES = {"short": ((15,), 0), "long": ((5000,), 0), "very long": ((1 << 16,), 0), "rows": ((700, 9), 1), "columns": ((33, 300), 0),
+          "shared rows": ((9, 1 << 15), 1)}
 
 
 def drawn(dtype, shape):
@@ -29,17 +29,17 @@ def drawn(dtype, shape):
     return keys[draw], np.array(list(table.values()))[draw]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("host_kernels", [True, False], ids=["numpy", "xla"])
+@pytest.mark.parametrize("shape, axis", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("dtype", RANKS)
-def test_equal_floats_keep_their_order_and_their_bits(dtype, method):
-    shape, axis = METHODS[method]
-    n, rows = shape[axis], int(np.prod(shape)) // shape[axis]
-    assert best_method(Work(rows, n, 8 * np.dtype(dtype).itemsize)) == method.split()[0]
+def test_equal_floats_keep_their_order_and_their_bits(dtype, shape, axis, host_kernels):
     bits, ranks = drawn(dtype, shape)
     order = np.argsort(ranks, axis, kind="stable")
-    with gradix.enable_x64():
+    with gradix.enable_x64(), config.Setting("gradix_host_kernels", "")(host_kernels):
         found = np.asarray(gradix.jit(lambda x: lax.sort(x, axis))(bits.view(dtype)))
+        places = gradix.jit(lambda x: lax.sort_key_val(x, lax.broadcasted_iota("int32", shape, axis), axis)[1])(bits.view(dtype))
     np.testing.assert_array_equal(found.view(bits.dtype), np.take_along_axis(bits, order, axis))
+    np.testing.assert_array_equal(places, order)
 
 
 @pytest.mark.parametrize("shape", [(5000,), (700, 9)])

@@ -219,6 +219,8 @@ def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
     outs = "".join([f"o{i}, " for i in range(len(executable.out_avals))])
     run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
     w.lines.append(f"{outs}= {run}" if outs else run)
+    if executable.is_awaited and outs:
+        w.lines.append("o0.block_until_ready()")            # they are all ready then
     if w.memory:
         w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 

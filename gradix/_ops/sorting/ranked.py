@@ -9,9 +9,14 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
 from gradix._ops.shape import reshape
-from gradix._ops.sorting.kernels import Work, selection_pays
-from gradix._ops.sorting.lowering import emit_sort, fetch, from_bits, unsigned_bits
-from gradix._ops.sorting.rank_kernel import find_ranks
+from gradix._ops.sorting.lowering import (
+    emit_sort,
+    fetch,
+    from_rows,
+    is_hosted,
+    ranks_are_found,
+    to_rows,
+)
 from gradix._ops.sorting.sort import sort_p, take_rows_along
 
 _INT = np.dtype("int32")
@@ -47,23 +52,14 @@ class Ranked(Primitive):
         return reshape(bind(self, flat, {}), ranks.aval.shape), 2
 
     def lower(self, em, out, x, ranks):
-        m = ranks.aval.shape[0]
         if not out.size:
             return em.constant(0, out)
-        if _is_selected(em, x.aval, m):
-            rows = em.transpose(unsigned_bits(em, x, merge_zeros=False), (1, 0))
-            found = find_ranks(em, rows, em.transpose(ranks, (1, 0)))
-            return from_bits(em, em.transpose(found, (1, 0)), out)
-        ordered, = emit_sort(em, [x], 0, True, 1)
-        return fetch(em, ordered, ranks, 0)
-
-
-def _is_selected(em, aval, m: int) -> bool:
-    sized = all(type(n) is int for n in aval.shape)
-    if em.platform != "cpu" or not sized or aval.dtype in dtypes.NARROW_INTEGER | dtypes.NARROW_FLOAT:
-        return False
-    n, columns = aval.shape
-    return n < 1 << 31 and selection_pays(Work(columns, n, 8 * aval.dtype.itemsize), m)
+        if not is_hosted(em, x.aval, 0) or not ranks_are_found(ranks.aval.shape[0]):
+            ordered, = emit_sort(em, [x], 0, True, 1)
+            return fetch(em, ordered, ranks, 0)
+        rows, places = to_rows(em, x, 0), to_rows(em, ranks, 0)
+        found = em.host_kernel("at_ranks", make_aval(places.aval.shape, x.aval.dtype), rows, places)
+        return from_rows(em, found, out.shape, 0)
 
 
 ranked_p = Ranked("ranked")

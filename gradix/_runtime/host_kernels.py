@@ -1,0 +1,229 @@
+"""What compiled programs leave to NumPy, whose sorts and partitions use the processor's vectors.
+
+Each function takes the operands of a call and then its result, matrices on the program's own memory; operands are only read.
+Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets other threads
+run meanwhile, so large matrices are shared among some.
+"""
+from __future__ import annotations
+
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+
+_SHARED = 1 << 16               # elements from which on rows are given to several threads
+
+
+def sort(x, out) -> None:
+    """Each row in order; equal numbers in the order they came, each with its own bits."""
+    _by_rows(_sort, out, x)
+
+
+def order(*keys_and_out) -> None:
+    """The places that put each row in order, by the first key, and where that is equal by the next."""
+    *keys, out = keys_and_out
+    _by_rows(_order, out, *keys)
+
+
+def largest(x, out) -> None:
+    """The places of the largest of each row in IEEE's total order, the largest first, of equal ones the first."""
+    _by_rows(_largest, out, x)
+
+
+def at_ranks(x, ranks, out) -> None:
+    """What sorting row i would put at its places `ranks[i]`."""
+    if len(x) > 1 and not (ranks == ranks[0]).all():
+        return _by_rows(_at_own_ranks, out, x, ranks)
+    _by_rows(functools.partial(_at_ranks, ranks[0]), out, x)
+
+
+KERNELS = {"sort": sort, "order": order, "largest": largest, "at_ranks": at_ranks}
+
+
+# -- numbers as integers ------------------------------------------------------------------------------------------
+
+class _Format(NamedTuple):
+    """A float format in integers: of its bits, those beside the sign, infinity, NaN, and the least that is no zero."""
+
+    dtype: np.dtype
+    magnitude: int
+    infinity: int
+    nan: int
+    least: int
+
+
+@functools.lru_cache(None)
+def _format(dtype) -> _Format | None:
+    """Of integers and bool none."""
+    if dtype.kind in "biu":
+        return None
+    signed = np.dtype(f"int{8 * dtype.itemsize}")
+    infinity, nan = [int(np.array(v, dtype).view(signed)) for v in (np.inf, np.nan)]
+    least = 1 if dtype == np.float16 else infinity & -infinity              # XLA compares float16 as float32
+    return _Format(signed, int(np.iinfo(signed).max), infinity, nan & int(np.iinfo(signed).max), least)
+
+
+def _flipped(bits) -> np.ndarray:
+    """Sign and magnitude to two's complement, and back."""
+    out = bits >> (8 * bits.itemsize - 1)
+    out &= np.iinfo(bits.dtype).max
+    out ^= bits
+    return out
+
+
+def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
+    """Integers in the order of the numbers: one for all zeros and for all NaNs, or as IEEE's total order has them."""
+    form = _format(x.dtype)
+    if form is None:
+        return x.view(np.uint8) if x.dtype.kind == "b" else x
+    bits = x.view(form.dtype)
+    keys, magnitude = _flipped(bits), bits & form.magnitude
+    if zeros:
+        keys[magnitude < form.least] = 0
+    if nans:
+        keys[magnitude > form.infinity] = form.nan
+    return keys
+
+
+def _with_places(keys) -> tuple[np.ndarray, int]:
+    """Integers that order rows as the keys do and after them by place; and how many bits the place takes."""
+    n = keys.shape[1]
+    places = max(1, (n - 1).bit_length())
+    packed = keys.astype(f"{keys.dtype.kind}{4 if 8 * keys.itemsize + places <= 32 else 8}")
+    packed <<= places
+    packed |= np.arange(n, dtype=packed.dtype)
+    return packed, places
+
+
+def _halves(key) -> list:
+    """Keys short enough to stand beside a place, the leading one first."""
+    if key.itemsize < 8:
+        return [key]
+    return [(key >> 32).astype(f"{key.dtype.kind}4"), key.astype(np.uint32)]
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------
+
+def _sort_integers(rows) -> None:
+    rows.sort(-1, None if rows.itemsize > 2 else "stable")          # of two bytes and less by counting
+
+
+def _sort(out, x) -> None:
+    form = _format(x.dtype)
+    if form is None:
+        out[...] = x
+        return _sort_integers(out)
+    bits, found = x.view(form.dtype), out.view(form.dtype)
+    if x.itemsize > 2:
+        out[...] = x
+        out.sort(-1)
+    else:
+        found[...] = _keys(x)
+        _sort_integers(found)
+        found[...] = _flipped(found)
+    _keep_equal_ones(form, bits, found)
+
+
+def _keep_equal_ones(form: _Format, bits, found) -> None:
+    """Put zeros and NaNs in the order they came: a row has as many of either as before, and row follows row."""
+    magnitude = found & form.magnitude
+    zeros = magnitude < form.least
+    if zeros.any():
+        own = bits[(bits & form.magnitude) < form.least]
+        if own.any():
+            found[zeros] = own
+    if magnitude[:, -1].max() > form.infinity:
+        found[magnitude > form.infinity] = bits[(bits & form.magnitude) > form.infinity]
+
+
+def _order(out, *keys) -> None:
+    places = None
+    for key in reversed([half for k in keys for part in _parts(k) for half in _halves(_keys(part))]):
+        packed, bits = _with_places(key if places is None else _taken(key, places))
+        packed.sort(-1)
+        packed &= (1 << bits) - 1
+        places = packed if places is None else _taken(places, packed)
+    out[...] = places
+
+
+def _taken(rows, places) -> np.ndarray:
+    """`rows[i, places[i, j]]`."""
+    starts = np.arange(0, rows.size, rows.shape[1])[:, None]
+    return rows.reshape(-1).take(places.astype(np.intp) + starts)
+
+
+def _parts(x) -> list:
+    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+
+
+def _largest(out, x) -> None:
+    k, keys = out.shape[1], ~_keys(x, False, False)
+    if keys.itemsize == 8:
+        places = np.empty(keys.shape, np.int32)
+        _order(places, keys)
+        out[...] = places[:, :k]
+        return
+    packed, bits = _with_places(keys)
+    if k < keys.shape[1]:
+        packed = np.partition(packed, k - 1, -1)[:, :k]
+    packed.sort(-1)
+    out[...] = packed & ((1 << bits) - 1)
+
+
+def _at_ranks(ranks, out, x) -> None:
+    """NumPy finds one rank by vectors, several together it does not; so one after the other, each in what lies above."""
+    keys, form = _keys(x, zeros=False), _format(x.dtype)
+    left = np.array(keys, np.int32 if keys.itemsize < 4 else keys.dtype)
+    found = out.view(form.dtype if form else keys.dtype)
+    parted = last = -1                                  # the last rank that parts the row, and the last one found
+    for i in np.argsort(ranks, kind="stable"):
+        rank = int(ranks[i])
+        if rank == parted + 1 > 0:
+            number = left[:, rank:].min(-1)
+        elif rank != last:
+            start = max(parted, 0)
+            left[:, start:].partition(rank - start, -1)
+            parted, number = rank, left[:, rank].copy()
+        found[:, i], last = number, rank
+    if form:
+        found[...] = _flipped(found)
+
+
+def _at_own_ranks(out, x, ranks) -> None:
+    for i in range(len(x)):
+        _at_ranks(ranks[i], out[i:i + 1], x[i:i + 1])
+
+
+# -- threads ------------------------------------------------------------------------------------------------------
+
+def _by_rows(work, *arrays) -> None:
+    """`work(*arrays)`, or of parts of their rows in several threads."""
+    rows = len(arrays[0])
+    parts = min(rows, _threads(), max([a.size for a in arrays]) // _SHARED)
+    if parts < 2:
+        return work(*arrays)
+    ends = [rows * i // parts for i in range(parts + 1)]
+    pieces = [[a[start:end] for a in arrays] for start, end in zip(ends, ends[1:])]
+    try:
+        others = [_pool(os.getpid()).submit(work, *piece) for piece in pieces[1:]]
+    except RuntimeError:                                # the interpreter ends and starts no threads any more
+        return work(*arrays)
+    try:
+        work(*pieces[0])
+    finally:
+        wait(others)                                    # also if it fails: their memory is the program's
+    for other in others:
+        other.result()
+
+
+@functools.lru_cache(None)
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.lru_cache(1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process; a fork has none of its parent's."""
+    return ThreadPoolExecutor(max(1, _threads() - 1), "gradix-rows")
