@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
 from gradix._runtime.xla_custom_calls import ensure_lapack
-from gradix._runtime.xla_host_kernels import ensure_host_kernels
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
 
+_host = lazy_module("gradix._runtime.xla_host_kernels")
 _HOST_KERNEL = HOST_KERNEL.encode()
 
 
@@ -81,7 +82,7 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
         ensure_lapack()
     has_host_kernels = HOST_KERNEL in text
     if has_host_kernels:
-        ensure_host_kernels()
+        _host.ensure_host_kernels()
     while True:
         try:
             loaded = _compile(text, where, options, functions)
@@ -126,7 +127,7 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
         ensure_lapack()
     has_host_kernels = _HOST_KERNEL in blob
     if has_host_kernels:
-        ensure_host_kernels()
+        _host.ensure_host_kernels()
     while True:
         try:
             loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
