@@ -17,6 +17,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
+from gradix._ops.reduction_trees import emit_tree
 
 _TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
@@ -58,6 +59,9 @@ class Reduction(Primitive):
         return bind(self, (x,), {"axes": axes, **params}), a - sum(i < a for i in axes)
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
+        return self._plainly(em, x, axes, out)
+
+    def _plainly(self, em, x, axes, out):
         initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
         return em.reduce([x], [initial], axes, [out], self.combine(em, out.dtype))[0]
 
@@ -70,6 +74,7 @@ class Reduction(Primitive):
 
 _LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 _LIBRARY_SIZE = 1 << 12        # elements from which it is used
+_WIDE_INTEGERS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))  # rows: no vectors
 
 
 _PLACED = frozenset("fdbhilqBHILQ")
@@ -100,19 +105,31 @@ class Extremum(Reduction):
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
-        y = super().lower(em, out, x, axes=axes)
-        if em.platform != "cpu" or x.aval.dtype not in _LIBRARY_FLOATS or x.aval.size < _LIBRARY_SIZE:
+        large = em.platform == "cpu" and x.aval.dtype in _LIBRARY_FLOATS and x.aval.size >= _LIBRARY_SIZE
+        if large or x.aval.dtype in _WIDE_INTEGERS:
+            found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._carefully(em, x, (axis,), out),
+                              columns=large)
+            if found is not None:
+                return found
+        y = self._plainly(em, x, axes, out)
+        if not large:
             return y
         # XLA leaves large extrema to a library that drops NaN. The sum of all elements, as quick as they, is NaN if one
         # of them is, or if both infinities are among them.
         scalar = make_aval((), x.aval.dtype)
         total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
         doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
-        return em.case(doubtful, [lambda: [y], lambda: em.reduce(
-            [x], [em.constant(self.identity(out.dtype), scalar)], axes, [out], self._first_nan(em))], [out])[0]
+        return em.case(doubtful, [lambda: [y], lambda: [self._carefully(em, x, axes, out)]], [out])[0]
+
+    def _carefully(self, em, x, axes, out):
+        """The extremum in words the library does not know."""
+        if out.dtype not in _LIBRARY_FLOATS:
+            return self._plainly(em, x, axes, out)
+        initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
+        return em.reduce([x], [initial], axes, [out], self._first_nan(em))[0]
 
     def _first_nan(self, em):
-        """The extremum of two numbers, or the NaN among them, in words the library does not know."""
+        """The extremum of two numbers, or the NaN among them."""
         direction = "GT" if self.hlo == "maximum" else "LT"
         truth = make_aval((), np.dtype(bool))
         return lambda x, y: [em.select(em.op("or", truth, em.compare(x, y, direction), em.compare(x, x, "NE")), x, y)]
@@ -181,6 +198,13 @@ class BitReduction(NonDifferentiable, Reduction):
             return None
         return _TRUTHS.get(self.hlo)
 
+    def lower(self, em, out, x, *, axes, out_sharding=None):
+        found = None
+        if self.hlo in _TRUTHS:
+            found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._plainly(em, x, (axis,), out),
+                              columns=out.dtype == bool)
+        return self._plainly(em, x, axes, out) if found is None else found
+
     def check_dtype(self, x):
         if x.dtype not in self.accepts:
             raise TypeError("logical reduction requires operand dtype bool or int, got "
@@ -242,17 +266,17 @@ class ArgExtremum(NonDifferentiable, Primitive):
         # Two plain reductions: XLA:CPU vectorises them, and not one over (value, index) pairs.
         aval, (axis,) = x.aval, axes
         extreme = make_aval(out.shape, aval.dtype)
-        best, = em.reduce([x], [em.constant(self.identity(aval.dtype), make_aval((), aval.dtype))], axes, [extreme],
-                          ("or" if self.hlo == "maximum" else "and") if aval.dtype == bool else self.hlo)
+        largest, least = (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
+        best = (largest if self.hlo == "maximum" else least).lower(em, extreme, x, axes=axes)
         wide = em.broadcast_in_dim(best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes))
         found = em.compare(x, wide, "EQ")
         if aval.dtype in dtypes.FLOAT:
             found = em.op("or", found.aval, found, em.compare(x, x, "NE"))
         n = aval.shape[axis]
         counter = np.dtype(np.int32 if n < 1 << 31 else np.int64)
-        scalar, indices = make_aval((), counter), make_aval(aval.shape, counter)
+        indices = make_aval(aval.shape, counter)
         candidates = em.select(found, em.iota(indices, axis), em.constant(n - 1, indices))
-        first, = em.reduce([candidates], [em.constant(n - 1, scalar)], axes, [make_aval(out.shape, counter)], "minimum")
+        first = reduce_min_p.lower(em, make_aval(out.shape, counter), candidates, axes=axes)
         return em.convert(first, index_dtype)
 
 
