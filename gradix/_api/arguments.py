@@ -33,6 +33,13 @@ def name_of(function) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+def stand_in(wrapper, function) -> None:
+    """Give an object that is called in place of a function its name, documentation and attributes, those it has apart."""
+    functools.update_wrapper(wrapper, function, updated=())
+    own = type(wrapper)
+    wrapper.__dict__.update({k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)})
+
+
 def place_of(function) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

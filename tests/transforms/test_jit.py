@@ -398,3 +398,24 @@ def test_threads_call_one_function_and_trace_others():
     for t in threads:
         t.join()
     assert not errors, errors[0]
+
+
+class CallableWithNames:
+    """A callable object whose attributes have names that `jit` and its like use themselves."""
+
+    def __init__(self):
+        self._call = self.lower = self.stats = self.defjvp = self.def_vmap = self._forward = None
+        self.weight = 3.0
+
+    def __call__(self, x):
+        return x * self.weight
+
+
+def test_attributes_of_a_callable_object_do_not_replace_those_of_jit():
+    wrapped = gradix.jit(CallableWithNames())
+    assert wrapped(2.0) == 6.0 and wrapped.weight == 3.0
+    assert wrapped.lower(2.0).compile()(2.0) == 6.0 and wrapped.stats().traces >= 1
+    assert gradix.jit(jnp.maximum)(1.0, 2.0) == 2.0 and gradix.jit(jnp.add)(1.0, 2.0) == 3.0
+    made = gradix.custom_jvp(CallableWithNames())
+    made.defjvp(lambda primals, tangents: (made(*primals), 5.0 * tangents[0]))
+    assert gradix.grad(made)(1.0) == 5.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature
+from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature, stand_in
 from gradix._api.derivatives.autodiff import arrays
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
@@ -30,7 +30,7 @@ class _Custom:
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         check_callable(type(self).__name__, fun)
-        functools.update_wrapper(self, fun)
+        stand_in(self, fun)
         self.fun = fun
         self._name = name_of(fun)
         names = argument_names(fun, 64) if nondiff_argnames else []

@@ -20,6 +20,7 @@ from gradix._api.arguments import (
     name_of,
     positions,
     signature,
+    stand_in,
 )
 from gradix._api.jit import (
     abstracted,
@@ -88,7 +89,7 @@ class JitFunction:
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
                  max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False,
                  abstracted_axes: Any = None):
-        functools.update_wrapper(self, fun)
+        stand_in(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
         self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
@@ -315,9 +316,9 @@ class JitFunction:
             return self._fun
         params = [p for i, p in enumerate(sig.parameters.values())
                   if i not in nums and p.name not in self._static_argnames]
-        stand_in = functools.wraps(self._fun)(lambda *a, **k: None)
-        stand_in.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
-        return stand_in
+        like = functools.wraps(self._fun)(lambda *a, **k: None)
+        like.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
+        return like
 
     def _donated(self, args, kwargs) -> tuple[int, ...]:
         """Which leaves of the dynamic arguments are donated."""

@@ -1,12 +1,11 @@
 """Functions with vmap rules of the user's own: custom_vmap and sequential_vmap."""
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.arguments import check_callable, debug_info, name_of, signature
+from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
 from gradix._api.derivatives.autodiff import arrays
 from gradix._api.loops import scan
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
@@ -34,7 +33,7 @@ class custom_vmap:
 
     def __init__(self, fun: Callable):
         check_callable("custom_vmap", fun)
-        functools.update_wrapper(self, fun)
+        stand_in(self, fun)
         self.fun = fun
         self.vmap_rule: Callable | None = None
 
