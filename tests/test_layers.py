@@ -24,8 +24,8 @@ ALLOWED = {
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.indexing.dynamic_slicing", "_ops.indexing.slicing",
-                         "_ops.identity", "_ops.linear", "_ops.live", "_ops.reductions", "_ops.select", "_ops.windows",
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.extrema", "_ops.indexing.dynamic_slicing",
+                         "_ops.indexing.slicing", "_ops.identity", "_ops.linear", "_ops.live", "_ops.reductions", "_ops.select", "_ops.windows",
                          "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,

@@ -329,3 +329,40 @@ def test_large_extrema_keep_nan(name, axes, dtype):
         with gradix.enable_x64(True):
             got = gradix.jit(lambda v: getattr(lax, name)(v, axes))(jnp.asarray(value))
         np.testing.assert_array_equal(got, want)
+
+
+# What XLA would leave to a library that drops NaN: all that is a maximum or minimum of two numbers in the end.
+EXTREME_BODIES = {
+    "max": lax.max, "min": lax.min, "swapped": lambda a, b: lax.max(b, a), "twice": lambda a, b: lax.max(lax.max(a, b), a),
+    "and nothing": lambda a, b: lax.max(a, b) + 0, "inside": lambda a, b: lax.neg(lax.min(lax.neg(a), lax.neg(b))),
+    "called": lambda a, b: gradix.jit(jnp.maximum)(a, b), "kept apart": lambda a, b: lax.optimization_barrier(lax.max(a, b)),
+    "clipped": lambda a, b: lax.min(lax.max(a, b), lax.full_like(a, 9)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", EXTREME_BODIES)
+def test_large_reductions_by_a_users_extremum_keep_nan(name, dtype):
+    body = EXTREME_BODIES[name]
+    with gradix.enable_x64(True):
+        x = np.linspace(-3, 5, 64 * 128).astype(dtype).reshape(64, 128)
+        x[3, 7], x[9, 2] = np.nan, np.inf
+        half = np.asarray(0.5, dtype)
+        for axes in ((0,), (1,), (0, 1)):
+            plain, marked = np.isnan(x).any(axes), np.asarray(gradix.jit(lambda x, a=axes: lax.reduce(x, half, body, a))(x))
+            np.testing.assert_array_equal(np.isnan(marked), plain)
+            whole = gradix.jit(lambda x, a=axes: lax.reduce(x, half, body, a))(np.where(np.isnan(x), 1, x))
+            np.testing.assert_array_equal(np.where(plain, whole, marked), whole)
+        row = x.reshape(-1)
+        for size in (32, len(row)):
+            windows = np.asarray(gradix.jit(lambda x, n=size: lax.reduce_window(x, half, body, (n,), (n,), "VALID"))(row))
+            np.testing.assert_array_equal(np.isnan(windows), np.isnan(row.reshape(-1, size)).any(1))
+
+
+@pytest.mark.parametrize("body, start", [(lax.max, -np.inf), (lax.min, np.inf)])
+def test_large_windows_keep_nan(body, start):
+    row = np.linspace(-3, 5, 1 << 13, dtype="float32")
+    row[700] = np.nan
+    for size in (32, len(row)):
+        found = np.asarray(gradix.jit(lambda x, n=size: lax.reduce_window(x, start, body, (n,), (n,), "VALID"))(row))
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(row.reshape(-1, size)).any(1))

@@ -11,6 +11,7 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
+from gradix._ops.extrema import emit_extremum, is_left_to_library
 from gradix._ops.operands import as_operand
 from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, window_count
 from gradix._ops.reduction_identities import highest, lowest
@@ -89,7 +90,7 @@ class ReduceWindow(Primitive):
         narrow = out.dtype in dtypes.FLOAT and out.dtype.itemsize < 4 and self.hlo == "add"
         x = em.convert(x, _WIDE) if narrow else x
         aval, fill = make_aval(out.shape, x.aval.dtype), self.identity(x.aval.dtype)
-        body = self.combine(em, x.aval.dtype)
+        body = self.body(em, x.aval)
         if em.platform == "cpu" and out.size and is_small(w):
             total = None
             for _, v in emit_slices(em, emit_stretched(em, x, w, fill), w, out.shape):
@@ -98,8 +99,8 @@ class ReduceWindow(Primitive):
             total, = emit_reduce_window(em, [aval], [x], [em.constant(fill, make_aval((), aval.dtype))], w, body)
         return em.convert(total, out.dtype)
 
-    def combine(self, em, dtype):
-        return self.hlo if dtype not in dtypes.COMPLEX or self.hlo == "add" else lambda a, b: [self._both(em, a, b)]
+    def body(self, em, aval):
+        return self.hlo if aval.dtype not in dtypes.COMPLEX or self.hlo == "add" else lambda a, b: [self._both(em, a, b)]
 
     def _both(self, em, x, y):
         if x.aval.dtype in dtypes.COMPLEX and self.hlo != "add":
@@ -127,6 +128,9 @@ class ReduceWindowSum(ReduceWindow):
 
 
 class ReduceWindowExtremum(ReduceWindow):
+    def body(self, em, aval):
+        return emit_extremum(em, self.hlo) if is_left_to_library(em.platform, aval) else super().body(em, aval)
+
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
         y = bind(self, primals, params)
