@@ -1,4 +1,7 @@
-"""Sums of exponentials, softmax and standardisation, each with a mask; one-hot vectors."""
+"""Sums of exponentials, softmax and standardisation, each with a mask; one-hot vectors.
+
+Axes are positions, names of mapped axes (`vmap(..., axis_name=)`), or tuples of both.
+"""
 from __future__ import annotations
 
 import math
@@ -13,7 +16,8 @@ from gradix._core import dtypes
 from gradix._ops.dimensions import canonical_axis
 from gradix.nn import host_rules
 from gradix.nn.composition import fused
-from gradix.numpy.axes import axes_of
+from gradix.numpy.axes import axes_of, positions_and_names
+from gradix.numpy.moments import count_of
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
 from gradix.numpy.selection import where as choose
 
@@ -26,7 +30,7 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
 
     Args:
         a: the exponents.
-        axis: the axis, or axes, of the sum; all by default.
+        axis: the axis, or axes, of the sum; all by default. Mapped axes are given by name.
         b: factors, of either sign, that broadcast against `a`.
         keepdims: keep the axes of the sum, with size 1.
         return_sign: also return the sum's sign, for sums that may be negative; without it those give NaN.
@@ -46,13 +50,13 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
     else:
         a, b = inexact_operands("logsumexp", a, b)
         a = choose(b != 0, a, -_INF)
-    axes = axes_of(axis, a.aval.ndim)
+    axes, everything = _axes(axis, a.aval.ndim)
     if where is not None:
         a = choose(where, a, 0)
-    shift = stop_gradient(_finite(jnp.max(lax.real(a) if _is_complex(a) else a, axis=axes, keepdims=True, initial=-_INF,
+    shift = stop_gradient(_finite(jnp.max(lax.real(a) if _is_complex(a) else a, axis=everything, keepdims=True, initial=-_INF,
                                           where=where)))
     terms = lax.exp(a - shift)
-    total = jnp.sum(terms if b is None else terms * b, axis=axes, keepdims=keepdims, where=where)
+    total = jnp.sum(terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where)
     shift = shift if keepdims else lax.squeeze(shift, axes)
     if return_sign:
         return lax.log(abs(total)) + lax.convert_element_type(shift, dtypes.real_dtype(a.aval.dtype)), lax.sign(total)
@@ -60,6 +64,13 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
         return lax.log(total) + shift
     out = lax.log(abs(total)) + shift
     return out if b is None else choose(total < 0, math.nan, out)
+
+
+def _axes(axis, ndim: int) -> tuple[tuple, tuple]:
+    """The positions counted from the front, and these with the names of mapped axes behind them."""
+    positions, names = positions_and_names(axis)
+    axes = axes_of(positions, ndim)
+    return axes, axes + names
 
 
 def _finite(x):
@@ -76,7 +87,7 @@ def logmeanexp(x, axis=None, where=None, keepdims: bool = False):
 
     Args:
         x: the exponents.
-        axis: the axis, or axes, of the mean; all by default.
+        axis: the axis, or axes, of the mean; all by default. Mapped axes are given by name.
         where: which elements take part.
         keepdims: keep those axes, with size 1.
 
@@ -96,7 +107,8 @@ def logmeanexp(x, axis=None, where=None, keepdims: bool = False):
 
 
 def _count(x, axis) -> int:
-    return math.prod([x.aval.shape[i] for i in axes_of(axis, x.aval.ndim)])
+    axis, names = positions_and_names(axis)
+    return count_of(x.aval.shape, axes_of(axis, x.aval.ndim), names)
 
 
 @replayed
@@ -105,7 +117,7 @@ def softmax(x, axis=-1, where=None):
 
     Args:
         x: the exponents.
-        axis: the axis, or axes, of the sum; None for all.
+        axis: the axis, or axes, of the sum; None for all. Mapped axes are given by name.
         where: which elements take part; the others become 0.
 
     Example:
@@ -115,7 +127,7 @@ def softmax(x, axis=-1, where=None):
         Array([0.5, 0.5], dtype=float32)
     """
     x = inexact_operand("softmax", x)
-    terms, total, _ = _exponentials(x, axes_of(axis, x.aval.ndim), where)
+    terms, total, _ = _exponentials(x, _axes(axis, x.aval.ndim)[1], where)
     out = terms / total
     return out if where is None else choose(where, out, 0)
 
@@ -134,7 +146,7 @@ def log_softmax(x, axis=-1, where=None):
 
     Args:
         x: the exponents.
-        axis: the axis, or axes, of the sum; None for all.
+        axis: the axis, or axes, of the sum; None for all. Mapped axes are given by name.
         where: which elements take part; the others become −∞.
 
     Example:
@@ -144,7 +156,7 @@ def log_softmax(x, axis=-1, where=None):
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
     x = inexact_operand("log_softmax", x)
-    _, total, exponents = _exponentials(x, axes_of(axis, x.aval.ndim), where)
+    _, total, exponents = _exponentials(x, _axes(axis, x.aval.ndim)[1], where)
     out = exponents - lax.log(total)
     return out if where is None else choose(where, out, -_INF)
 
@@ -155,7 +167,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
     Args:
         x: an array.
-        axis: the axis, or axes, of mean and variance.
+        axis: the axis, or axes, of mean and variance. Mapped axes are given by name.
         mean, variance: known ones, to be used instead of those of `x`.
         epsilon: keeps the divisor from zero.
         where: which elements mean and variance are taken of.
@@ -171,7 +183,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     x = inexact_operand("standardize", x)
-    axes = axes_of(axis, x.aval.ndim)
+    _, axes = _axes(axis, x.aval.ndim)
     if mean is None:
         mean = jnp.mean(x, axis=axes, keepdims=True, where=where)
     if variance is None:
@@ -184,14 +196,14 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
 
 @replayed
-def one_hot(x, num_classes: int, *, dtype=None, axis: int = -1):
+def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1):
     """Vectors with a 1 at the places given and 0 elsewhere; a place out of range gives all zeros.
 
     Args:
         x: places, integers.
         num_classes: the size of the vectors.
         dtype: of the result; the default float by default.
-        axis: where the vectors' axis goes.
+        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose places they are then laid out.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -203,6 +215,11 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int = -1):
     classes = index(num_classes)
     x = jnp.asarray(x)
     dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
+    if isinstance(axis, str):
+        size = lax.axis_size(axis)
+        if size != classes:
+            raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {classes} != {size}")
+        return lax.convert_element_type(x == lax.axis_index(axis), dtype)
     ndim = x.aval.ndim
     place = canonical_axis(axis, ndim + 1)
     shape = [1] * (ndim + 1)
