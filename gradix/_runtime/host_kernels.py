@@ -106,22 +106,32 @@ def _halves(key) -> list:
 
 # -- rows ---------------------------------------------------------------------------------------------------------
 
-def _sort_integers(rows) -> None:
-    rows.sort(-1, None if rows.itemsize > 2 else "stable")          # of two bytes and less by counting
+def _put_in_order(rows, threads: int) -> None:
+    """Sort in place: a long row by several threads, each what lies between two of its ranks."""
+    if rows.itemsize <= 2:
+        return rows.sort(-1, "stable")                  # by counting
+    if len(rows) > 1 or threads < 2 or rows.size < 2 * _SHARED:
+        return rows.sort(-1)
+    pieces = [rows[0]]
+    while 2 * len(pieces) <= threads:
+        for piece in pieces:
+            piece.partition(len(piece) // 2)
+        pieces = [half for p in pieces for half in (p[:len(p) // 2], p[len(p) // 2:])]
+    _share(np.ndarray.sort, [(p,) for p in pieces])
 
 
-def _sort(out, x) -> None:
+def _sort(out, x, threads: int = 1) -> None:
     form = _format(x.dtype)
     if form is None:
         out[...] = x
-        return _sort_integers(out)
+        return _put_in_order(out, threads)
     bits, found = x.view(form.dtype), out.view(form.dtype)
     if x.itemsize > 2:
         out[...] = x
-        out.sort(-1)
+        _put_in_order(out, threads)
     else:
         found[...] = _keys(x)
-        _sort_integers(found)
+        _put_in_order(found, threads)
         found[...] = _flipped(found)
     _keep_equal_ones(form, bits, found)
 
@@ -138,11 +148,11 @@ def _keep_equal_ones(form: _Format, bits, found) -> None:
         found[magnitude > form.infinity] = bits[(bits & form.magnitude) > form.infinity]
 
 
-def _order(out, *keys) -> None:
+def _order(out, *keys, threads: int = 1) -> None:
     places = None
     for key in reversed([half for k in keys for part in _parts(k) for half in _halves(_keys(part))]):
         packed, bits = _with_places(key if places is None else _taken(key, places))
-        packed.sort(-1)
+        _put_in_order(packed, threads)
         packed &= (1 << bits) - 1
         places = packed if places is None else _taken(places, packed)
     out[...] = places
@@ -158,11 +168,11 @@ def _parts(x) -> list:
     return [x.real, x.imag] if x.dtype.kind == "c" else [x]
 
 
-def _largest(out, x) -> None:
+def _largest(out, x, threads: int = 1) -> None:
     k, keys = out.shape[1], ~_keys(x, False, False)
     if keys.itemsize == 8:
         places = np.empty(keys.shape, np.int32)
-        _order(places, keys)
+        _order(places, keys, threads=threads)
         out[...] = places[:, :k]
         return
     packed, bits = _with_places(keys)
@@ -172,26 +182,29 @@ def _largest(out, x) -> None:
     out[...] = packed & ((1 << bits) - 1)
 
 
-def _at_ranks(ranks, out, x) -> None:
+def _at_ranks(ranks, out, x, threads: int = 1) -> None:
     """NumPy finds one rank by vectors, several together it does not; so one after the other, each in what lies above."""
-    keys, form = _keys(x, zeros=False), _format(x.dtype)
-    left = np.array(keys, np.int32 if keys.itemsize < 4 else keys.dtype)
-    found = out.view(form.dtype if form else keys.dtype)
+    is_short = x.itemsize < 4                           # which NumPy parts slowly, or knows as no numbers
+    left = _keys(x, zeros=False).astype(np.int32) if is_short else x.copy()
+    found = np.empty(out.shape, left.dtype) if is_short else out
     parted = last = -1                                  # the last rank that parts the row, and the last one found
     for i in np.argsort(ranks, kind="stable"):
         rank = int(ranks[i])
         if rank == parted + 1 > 0:
-            number = left[:, rank:].min(-1)
+            number = np.fmin.reduce(left[:, rank:], -1)             # NaN only where there is nothing else
         elif rank != last:
             start = max(parted, 0)
             left[:, start:].partition(rank - start, -1)
             parted, number = rank, left[:, rank].copy()
         found[:, i], last = number, rank
-    if form:
-        found[...] = _flipped(found)
+    form = _format(x.dtype)
+    if is_short and form:
+        out.view(form.dtype)[...] = _flipped(found.astype(form.dtype))
+    elif is_short:
+        out[...] = found
 
 
-def _at_own_ranks(out, x, ranks) -> None:
+def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
     for i in range(len(x)):
         _at_ranks(ranks[i], out[i:i + 1], x[i:i + 1])
 
@@ -199,19 +212,24 @@ def _at_own_ranks(out, x, ranks) -> None:
 # -- threads ------------------------------------------------------------------------------------------------------
 
 def _by_rows(work, *arrays) -> None:
-    """`work(*arrays)`, or of parts of their rows in several threads."""
-    rows = len(arrays[0])
-    parts = min(rows, _threads(), max([a.size for a in arrays]) // _SHARED)
-    if parts < 2:
-        return work(*arrays)
+    """`work(*arrays)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
+    rows, threads = len(arrays[0]), min(_threads(), max([a.size for a in arrays]) // _SHARED)
+    if rows == 1 or threads < 2:
+        return work(*arrays, threads=threads)
+    parts = min(rows, threads)
     ends = [rows * i // parts for i in range(parts + 1)]
-    pieces = [[a[start:end] for a in arrays] for start, end in zip(ends, ends[1:])]
+    _share(work, [[a[start:end] for a in arrays] for start, end in zip(ends, ends[1:])])
+
+
+def _share(work, pieces: list) -> None:
+    """`work(*piece)` of all pieces at once, the first one here. The work itself must not share any more."""
     try:
         others = [_pool(os.getpid()).submit(work, *piece) for piece in pieces[1:]]
     except RuntimeError:                                # the interpreter ends and starts no threads any more
-        return work(*arrays)
+        others = []
     try:
-        work(*pieces[0])
+        for piece in pieces[:1] if others else pieces:
+            work(*piece)
     finally:
         wait(others)                                    # also if it fails: their memory is the program's
     for other in others:

@@ -85,6 +85,39 @@ def test_what_stands_at_ranks(shape, dtype, same):
     np.testing.assert_array_equal(found.astype("float64"), wanted.astype("float64"))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float32", "float64"])
+def test_a_long_row_is_shared_among_threads(dtype, monkeypatch):
+    monkeypatch.setattr(host_kernels, "_threads", lambda: 5)
+    x = numbers((1, 350_001), dtype)
+    out, order = np.empty_like(x), np.empty(x.shape, "int32")
+    host_kernels.sort(x, out)
+    host_kernels.order(x, order)
+    np.testing.assert_array_equal(order, places(x))
+    np.testing.assert_array_equal(bits(out), np.take_along_axis(bits(x), places(x), 1))
+
+
+def test_a_failure_in_a_thread_comes_out_when_all_are_done():
+    done = []
+
+    def work(i):
+        if i == 1:
+            raise MemoryError("no room")
+        done.append(i)
+    with pytest.raises(MemoryError, match="no room"):
+        host_kernels._share(work, [(i,) for i in range(4)])
+    assert sorted(done) == [0, 2, 3]
+
+
+def test_work_is_done_without_threads_where_none_can_start(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+    monkeypatch.setattr(host_kernels, "_pool", refuse)
+    x = numbers((6, 40_000), "float32")
+    out = np.empty_like(x)
+    host_kernels.sort(x, out)
+    np.testing.assert_array_equal(out, np.sort(x, -1))
+
+
 def test_places_by_several_keys():
     a, b = numbers((3, 500), "int8") // 20, numbers((3, 500), "float64")
     z = np.empty((3, 500), "complex64")
