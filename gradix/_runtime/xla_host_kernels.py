@@ -25,7 +25,7 @@ _BUFFERS = "NPqPP"                                      # how many, their kinds,
 _CALL = struct.Struct("@NPPPi" + _BUFFERS + _BUFFERS)   # interface, context, stage, operands, results
 _BUFFER = struct.Struct("@NPiPqP")                      # dtype, data, rank, dimensions
 _API = struct.Struct("@NPNPiiPP")                       # its version, with a head of its own; ...; the maker of errors
-_EXECUTE, _INTERNAL = 3, 13                             # a stage, the code of an error
+_METADATA, _EXECUTE, _INTERNAL = 1, 3, 13               # a kind of extension, a stage, the code of an error
 _DTYPES = {kind: np.dtype(dtype) for kind, dtype in {
     1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64",
     10: "float16", 11: "float32", 12: "float64", 15: "complex64", 16: ml_dtypes.bfloat16, 18: "complex128"}.items()}
@@ -73,7 +73,7 @@ def _handler(function):
     def handle(address):
         (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = _CALL.unpack_from(
             string_at(address, _CALL.size))
-        if extension:
+        if extension and _MetadataQuestion.from_address(extension).type == _METADATA:
             return _describe(extension, api)
         if stage != _EXECUTE:
             return None
