@@ -40,12 +40,16 @@ def of_square(function):
     return lambda z: function(mp.sqrt(z))
 
 
-def scaled_erfc(centre: int):
-    """e^(x²)·erfc x as a function of u = (x - centre) / (x + centre)."""
+def scaled_erfc(a: float, c: float, weight=lambda x: 1):
+    """weight(x)·e^(x²)·erfc x as a function of u = (x - a) / (x + c)."""
     def function(u):
-        x = centre * (1 + u) / (1 - u)
-        return mp.exp(x * x) * mp.erfc(x)
+        x = place(u, a, c)
+        return weight(x) * mp.exp(x * x) * mp.erfc(x)
     return function
+
+
+def place(u, a: float, c: float):
+    return (a + c * u) / (1 - u)
 
 
 def odd(function, table, limit, low=1e-6):
@@ -73,9 +77,12 @@ TARGETS = {
     "power: log₂": Target({DOUBLE: powers._LOG2}, of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t), 1e-6, 0.1716**2,
                           lambda z, p: p),
     "power: 2ᶠ": Target({DOUBLE: powers._EXP2}, lambda f: mp.mpf(2)**f, -0.5, 0.5, lambda f, p: p),
-    "erfc": Target({SINGLE: special._ERFC[SINGLE]}, scaled_erfc(3), -1.0, 6.3 / 12.3, lambda u, p: p),
-    "erfc, wide": Target({DOUBLE: special._ERFC[DOUBLE]}, scaled_erfc(4), -1.0, 22.6 / 30.6, lambda u, p: p),
-    "erf": Target(special._ERF, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
+    "erfc": Target({SINGLE: special._ERFC}, lambda u: scaled_erfc(1.875, 1.5, lambda x: x + 1.5)(u) - special._FIRST,
+                   -1.375 / 2, 7.375 / 10.75, lambda u, p: special._FIRST + p),
+    "erf, tail": Target({DOUBLE: special._TAIL}, scaled_erfc(2.25, 2.75), -1.5 / 3.5, 3.7 / 8.7,
+                        lambda u, p: 1 - mp.exp(-place(u, 2.25, 2.75)**2) * p),
+    "erf to ½": Target({SINGLE: special._ERF_SMALL}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
+    "erf to ¾": Target({DOUBLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.5625, lambda z, p: 1 + p),
     "sin πf": Target({DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25, lambda z, p: p),
 }
 

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 RNG = np.random.default_rng(0)
 SPECIAL = [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan]
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
-# the greatest error allowed, in units in the last place of the result
-ULPS = {"sin": 0.95, "cos": 0.95, "tan": 1.5, "asin": 1.25, "acos": 1.25, "atan": 1.25, "sinh": 1.75, "cosh": 1.6, "asinh": 1.6,
-        "acosh": 2.3, "atanh": 1.4, "exp2": 0.9, "expm1": 2.0, "log1p": 1.6, "cbrt": 0.9, "rsqrt": 1.6}
+# the greatest error allowed, in units in the last place of the result: a fifth above what millions of points show with
+# and without contraction to one rounding
+ULPS = {"sin": 1.1, "cos": 1.1, "tan": 1.7, "asin": 1.45, "acos": 1.4, "atan": 1.45, "sinh": 2.0, "cosh": 1.8, "asinh": 1.75,
+        "acosh": 2.9, "atanh": 1.6, "exp2": 1.35, "expm1": 2.5, "log1p": 1.8, "cbrt": 1.05, "rsqrt": 1.75}
 ODD = ("sin", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "log1p", "cbrt")
 DTYPES = ["float32", "float64"]
 
@@ -69,10 +70,10 @@ def test_errors_are_bounded_everywhere(name, dtype):
 def test_logarithms_in_double_precision():
     x = np.concatenate([arguments("float64"), 1 + RNG.standard_normal(20_000) * 1e-3])
     with gradix.enable_x64(True):
-        assert_ulps(gradix.jit(lax.log)(x), np.log(x.astype("longdouble")), 1.2)
+        assert_ulps(gradix.jit(lax.log)(x), np.log(x.astype("longdouble")), 1.25)
 
 
-@pytest.mark.parametrize("name, reference, ulps", [("erfc", scipy.special.erfc, 4.5), ("lgamma", scipy.special.gammaln, 1.5)])
+@pytest.mark.parametrize("name, reference, ulps", [("erfc", scipy.special.erfc, 3.5), ("lgamma", scipy.special.gammaln, 1.5)])
 def test_special_functions(name, reference, ulps):
     x = np.concatenate([arguments("float32"), RNG.uniform(0, 3, 20_000).astype("float32")])
     found, wanted = np.asarray(gradix.jit(getattr(lax, name))(x)), reference(x.astype("float64"))
@@ -86,7 +87,7 @@ def test_the_error_function_in_double_precision():
     wanted = np.array([math.erf(v) for v in x])
     with gradix.enable_x64(True):
         found = np.asarray(gradix.jit(lax.erf)(x))
-    assert_ulps(found, wanted, 2)
+    assert_ulps(found, wanted, 3)
     np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
 
 
@@ -103,7 +104,7 @@ def test_reductions_are_right_beside_multiples_of_half_pi(name, dtype):
     if dtype == "float32":
         assert_ulps(found, exact(name, x), ULPS[name])
     else:                                                   # a long double's own reduction need not be that exact
-        np.testing.assert_allclose(found, getattr(np, name)(x), rtol=4e-16)
+        np.testing.assert_allclose(found, getattr(np, name)(x), rtol=7e-16)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -141,7 +142,7 @@ def test_angles(dtype):
         found = np.asarray(atan2(np.tile(y, 30), np.tile(x, 30)))[:y.size]
         y2, x2 = [RNG.permutation(np.concatenate([RNG.standard_normal(40_000), np.exp(RNG.uniform(-60, 60, 20_000))])).astype(dtype)
                   for _ in range(2)]
-        assert_ulps(atan2(y2, x2), exact("arctan2", y2, x2), 1.4)
+        assert_ulps(atan2(y2, x2), exact("arctan2", y2, x2), 1.6)
     np.testing.assert_allclose(found, np.arctan2(y, x), rtol=4 * np.finfo(dtype).eps)
     known = ~np.isnan(found)
     np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(np.arctan2(y, x)[known]))
@@ -151,16 +152,16 @@ def test_powers_of_every_pair_of_special_values():
     values = np.array([*SPECIAL, 1e10, -1e10, 1.5, -1.5, 0.3, 16777217], "float32")
     x, y = [np.tile(v.reshape(-1), 8) for v in np.meshgrid(values, values)]
     found, wanted = np.asarray(gradix.jit(lax.pow)(x, y)), x.astype("float64") ** y.astype("float64")
-    assert_ulps(found, wanted, 0.55)
+    assert_ulps(found, wanted, 0.6)
     known = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
 
 
 def test_powers():
     x, y = np.exp(RNG.uniform(-40, 40, 60_000)).astype("float32"), RNG.uniform(-30, 30, 60_000).astype("float32")
-    assert_ulps(gradix.jit(lax.pow)(x, y), x.astype("float64") ** y.astype("float64"), 0.55)
+    assert_ulps(gradix.jit(lax.pow)(x, y), x.astype("float64") ** y.astype("float64"), 0.6)
     whole = np.round(y)
-    assert_ulps(gradix.jit(lax.pow)(-x, whole), (-x).astype("float64") ** whole, 0.55)
+    assert_ulps(gradix.jit(lax.pow)(-x, whole), (-x).astype("float64") ** whole, 0.6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
@@ -180,4 +181,4 @@ def test_the_host_agrees(name):
     compiled = np.asarray(gradix.jit(getattr(lax, name))(x))
     with config.Setting("gradix_eager", "")("host"):
         host = np.asarray(getattr(lax, name)(jnp.asarray(x)))
-    np.testing.assert_array_max_ulp(compiled, host, 4)
+    np.testing.assert_array_max_ulp(compiled, host, 8)                      # NumPy's own vectors may be off by 4

@@ -20,7 +20,7 @@ def exp2(m, x):
     return m.where(x < 2.0 - most, 0.0, out)                            # denormal results are taken for zero
 
 
-def _reduced(m, x):
+def exponent(m, x):
     """r = x - k·ln 2, |r| ≤ ln(2) / 2, and a word that ends with the bits of k."""
     k, word = m.nearest(x * (1 / math.log(2)))
     high, low = _LN2[m.fraction]
@@ -29,24 +29,23 @@ def _reduced(m, x):
 
 def expm1(m, x):
     """2ᵏ·(eʳ - 1) + (2ᵏ - 1), with half the power so that it stays finite."""
-    r, word = _reduced(m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0))
+    r, word = exponent(m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0))
     part = r + r * r * m.polynomial(EXPM1, r)
     half = m.times_power(m.number(0.5, x), word)
     out = (half * part + (half - 0.5)) * 2.0
     return m.where(m.abs(x) < 2.0**-(m.fraction + 2), x, out)
 
 
-def exponential_of_sum(m, x, low):
-    """e^(x + low), for a small second part and normal results."""
+def exponent_of_sum(m, x, low):
+    """As `exponent`, of x + low for a small second part."""
     k, word = m.nearest(x * (1 / math.log(2)))
     high_ln2, low_ln2 = _LN2[m.fraction]
-    r = (x - k * high_ln2) + (low - k * low_ln2)
-    return m.power_of_two(word) * (1.0 + (r + r * r * m.polynomial(EXPM1, r)))
+    return (x - k * high_ln2) + (low - k * low_ln2), word
 
 
 def _quarter_exp(m, size):
     """e^size / 4."""
-    r, word = _reduced(m, m.at_most(size, 710.6 if m.fraction == 52 else 89.5))
+    r, word = exponent(m, m.at_most(size, 710.6 if m.fraction == 52 else 89.5))
     return m.times_power(m.number(0.25, size), word) * (1.0 + (r + r * r * m.polynomial(EXPM1, r)))
 
 

@@ -5,33 +5,26 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.coefficients import DOUBLE, SINGLE
-from gradix._ops.vectors.exponential import exponential_of_sum, logarithm
+from gradix._ops.vectors.coefficients import EXPM1
+from gradix._ops.vectors.exponential import exponent, exponent_of_sum, logarithm
 from gradix._ops.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
-# Fitted as in `coefficients`. e^(x²)·erfc x = p((x - c) / (x + c)), c = 3, 0 ≤ x ≤ 9.3: -27; c = 4, x ≤ 26.6, by Chebyshev's
-# interpolation: -50.5, the rounding of the coefficients where that is small.
-_ERFC = {
-    SINGLE: (0.17900115, -0.32623357, 0.2456037, -0.1501157, 0.07166723, -0.02439447, 0.004262584, 0.0007131,
-             -0.0005852791, 3.7783717e-05, 5.7760204e-05),
-    DOUBLE: (0.13699945762506138, -0.25906804876017164, 0.21871967891826488, -0.1642578166973092,
-             0.10896317739890504, -0.06310781563973383, 0.03129905651868651, -0.012843946031409785,
-             0.004060263623979416, -0.0007991268127212098, -2.1761722430371934e-05, 7.898317055572721e-05,
-             -2.2556026877208916e-05, -1.903136175363865e-06, 2.9445194472685855e-06, -4.0901140390864696e-07,
-             -2.840716266274652e-07, 9.679609720918476e-08, 2.5419594110122666e-08, -1.599515553230578e-08,
-             -2.5248055143566273e-09, 2.3775097982214636e-09, 3.898707134128836e-10, -2.621309547100851e-10,
-             -6.877203670397566e-11, 1.3462847299859882e-12),
-}
-_CENTRE = {SINGLE: 3.0, DOUBLE: 4.0}
-_LAST = {SINGLE: 9.25, DOUBLE: 26.6}                  # beyond it erfc is below the least normal number
-# erf x = x + x·p(x²), |x| ≤ 1/2 (3/4): -30.1, -55.9
-_ERF = {
-    SINGLE: (0.12837917, -0.3761262, 0.11283195, -0.026799267, 0.004911606, -0.00031133636),
-    DOUBLE: (0.12837916709551256, -0.37612638903183354, 0.11283791670932575, -0.026866170640149553,
-             0.005223977568919578, -0.000854832328003859, 0.00012055178524895877, -1.4921565644803511e-05,
-             1.6392921687765224e-06, -1.5639170126191004e-07, 1.045096384604658e-08),
-}
+# Fitted as in `coefficients`. Of float32, (x + c)·e^(x²)·erfc x = first + p((x - a) / (x + c)), a = 15/8, c = 3/2,
+# ½ ≤ x ≤ 9.25: -27.7; erf x = x + x·p(x²), x ≤ ½: -29.3
+_FIRST = 0.90625
+_ERFC = (0.0030761957, -0.43495804, 0.071753234, 0.030186264, -0.0083927931, -0.0052619474, 0.0004697371, 0.0011025724,
+         0.00013982442, -0.00016186769)
+_LAST = 9.25                                          # beyond it erfc is below the least normal number
+_ERF_SMALL = (0.12837917, -0.3761261, 0.11282853, -0.026758587, 0.004720211)
+# Of float64, e^(x²)·erfc x = p((x - 9/4) / (x + 11/4)), ¾ ≤ x ≤ 5.95, where erf x counts: -57.4;
+# erf x = x + x·p(x²), x ≤ ¾: -55.9
+_TAIL = (0.2310872587303915, -0.44243251404374384, 0.35738317122454255, -0.21805873805029333, 0.09311385461745622,
+         -0.021378466948578832, -0.0021006700470926707, 0.002878239318341368, -0.0002052398901546459,
+         -0.0003808850781317109, 5.5932617113728316e-05, 8.014510509493108e-05, 1.5723985743670316e-05)
+_ERF = (0.1283791670955126, -0.37612638903183615, 0.11283791670944261, -0.026866170642588286, 0.005223977595737714,
+        -0.0008548324990076025, 0.00012055245104151149, -1.4923171795748857e-05, 1.641634912029233e-06,
+        -1.5828431791119683e-07, 1.1101055349693865e-08)
 # sin πf = f·p(f²), |f| ≤ 1/2: -54.5
 _SINE_PI = (3.141592653589793, -5.167712780049927, 2.5501640398745193, -0.5992645292448137, 0.08214588555720834,
             -0.007370422714361333, 0.0004662660077179826, -2.1825932427317288e-05, 6.966549759456286e-07)
@@ -39,19 +32,29 @@ _SINE_PI = (3.141592653589793, -5.167712780049927, 2.5501640398745193, -0.599264
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
-def _tail(m, size):
-    """erfc of sizes: e^(-x²)·p, the square in two parts."""
-    high, centre = m.high(size), _CENTRE[m.fraction]
-    power = exponential_of_sum(m, -(high * high), (high - size) * (high + size))
-    inside = size < _LAST[m.fraction]
-    share = m.where(inside, (size - centre) / (size + centre), 1.0)
-    return m.where(inside, power * m.polynomial(_ERFC, share), 0.0)
-
-
 def erf(m, x):
-    size = m.abs(x)
-    out = m.where(size < 0.75, x + x * m.polynomial(_ERF, x * x), m.signed(1.0 - _tail(m, size), m.sign(x)))
-    return m.where(x == x, out, x)
+    """1 - e^(-x²)·p beyond ¾; of float64."""
+    size = m.at_most(m.abs(x), 6.0)                                         # where 1 is left
+    r, word = exponent(m, -(size * size))
+    share = m.once((size - 2.25) / (size + 2.75))
+    scaled = m.polynomial(_TAIL, share)
+    tail = m.power_of_two(word) * (scaled + scaled * (r + r * r * m.polynomial(EXPM1, r)))
+    return m.where(size < 0.75, x + x * m.polynomial(_ERF, x * x), m.signed(1.0 - tail, m.sign(x)))
+
+
+def _tail(m, size):
+    """erfc of sizes from ½ on: e^(-x²)·(first + p) / (x + c), of float32; the square and the inverse in two parts each."""
+    high = m.high(size)
+    rest, part = size - high, high + 1.5
+    inverse = m.once(1.0 / (size + 1.5))
+    short = m.floats(m.bits(inverse) & -(1 << 14))                          # its products with `part` are exact
+    low = inverse * ((1.0 - short * part) - short * rest)
+    r, word = exponent_of_sum(m, -(high * high), -(rest * (high + size)))
+    growth = r + r * r * m.polynomial(EXPM1, r)                             # e^r - 1
+    some = m.polynomial(_ERFC, (size - 1.875) * inverse, paired=True)
+    some = some + (_FIRST + some) * growth
+    out = short * _FIRST + (short * some + low * (_FIRST + some))
+    return m.where(size >= _LAST, 0.0, out * m.power_of_two(word))
 
 
 def erfc(m, x):
@@ -59,8 +62,7 @@ def erfc(m, x):
     size = m.abs(x)
     out = _tail(m, size)
     out = m.where(x < 0.0, 2.0 - out, out)
-    out = m.where(size < 0.5, (1.0 - x) - x * m.polynomial(_ERF, x * x), out)
-    return m.where(x == x, out, x)
+    return m.where(size < 0.5, (1.0 - x) - x * m.polynomial(_ERF_SMALL, x * x), out)
 
 
 def log_gamma(m, x):

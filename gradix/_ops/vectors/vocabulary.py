@@ -52,9 +52,22 @@ class Vectors(Program):
     def floor(self, x: Spelled) -> Spelled:
         return Spelled(self.em, self.em.op("floor", x.value.aval, x.value))
 
-    def polynomial(self, coefficients, x: Spelled) -> Spelled:
-        """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction."""
-        *rest, last, total = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
+    def polynomial(self, coefficients, x: Spelled, paired: bool | None = None) -> Spelled:
+        """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction.
+
+        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the one before. Loops of
+        float64 hold too few numbers to hide those; of float32 that pays beside other long chains alone.
+        """
+        found = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
+        if len(found) < 6 or not (self.fraction == 52 if paired is None else paired):
+            return self._horner(found, x)
+        first, *found = found
+        pairs = [found[i + 1] * x + found[i] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
+        return self._horner(pairs, x * x) * x + first
+
+    @staticmethod
+    def _horner(coefficients, x: Spelled) -> Spelled:
+        *rest, last, total = coefficients
         total = x * total + last
         for c in reversed(rest):
             total = total * x + c
