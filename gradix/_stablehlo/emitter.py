@@ -198,7 +198,9 @@ class Emitter(Structured):
         if perm == tuple(range(len(perm))):
             return x
         out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
-        return self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
+        found = self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
+        found.turned = x, perm
+        return found
 
     def pad(self, x: Value, shape, fill) -> Value:
         """`x` with elements added behind the ends of its axes."""

@@ -10,13 +10,14 @@ from gradix._stablehlo.types import storage_dtype, tensor_type
 class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
-    `counts` is the axis along which it is known to be 0, 1, 2, ...
+    `counts` is the axis along which it is known to be 0, 1, 2, ...; `turned` the value and the permutation that it is a
+    transpose of.
     """
 
-    __slots__ = ("name", "aval", "type", "known", "counts")
+    __slots__ = ("name", "aval", "type", "known", "counts", "turned")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
-        self.name, self.aval, self.type, self.known, self.counts = name, aval, type, known, None
+        self.name, self.aval, self.type, self.known, self.counts, self.turned = name, aval, type, known, None, None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
