@@ -78,7 +78,7 @@ class Program:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         options = xla.options(compiler_options=compiler_options, unroll=policy.wants_unrolling(lowered),
                               fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr),
-                              small_dots=policy.keeps_dots_small(closed.jaxpr))
+                              small_dots=policy.keeps_dots_small(closed.jaxpr), narrow=policy.wants_narrow_vectors(closed.jaxpr))
         self.executable, self.is_loaded = obtain(lowered, name, options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]

@@ -19,6 +19,31 @@ def test_loops_over_small_arrays_are_not_unrolled(f, args, unrolled):
     assert policy.wants_unrolling(gradix.jit(f).lower(*args)._module) is unrolled
 
 
+FEW = np.linspace(-3, 3, 8, dtype="f4")
+
+
+@pytest.mark.parametrize("f, args, narrow", [
+    (lambda x: jnp.sin(x) * 2, (FEW,), True),
+    (lambda x: jnp.power(jnp.abs(x), 0.3), (FEW,), True),
+    (gradix.jit(jnp.cos), (FEW,), True),                                            # inside
+    (gradix.grad(lambda x: jnp.sin(x).sum()), (FEW,), True),
+    (jnp.tanh, (FEW,), False),
+    (jnp.sin, (SMALL,), False),
+    (lambda x: (jnp.sin(x)[:, None] * jnp.ones(9)).sum(0), (FEW,), False),         # large on the way
+    (lambda x: jnp.sin(x).sum() + gradix.jit(lambda x: jnp.outer(x, x).sum())(x), (FEW,), False),
+    (lambda x: jnp.sin(x) + jnp.asarray(LARGE).sum(), (FEW,), False),             # captured
+])
+def test_vectors_are_narrow_where_long_formulas_meet_small_arrays(f, args, narrow):
+    assert policy.wants_narrow_vectors(gradix.make_jaxpr(f)(*args).jaxpr) is narrow
+
+
+@pytest.mark.parametrize("function", [jnp.sin, jnp.cos, lambda x: jnp.power(jnp.abs(x), x)])
+def test_narrow_vectors_give_the_same_bits(function):
+    x = np.array([*FEW[:5], 1e5, -1e9, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, 1.0], "f4")
+    wide, narrow = [gradix.jit(lambda x: function(x) * 2 + x, compiler_options={"xla_cpu_prefer_vector_width": n})(x) for n in (256, 128)]
+    np.testing.assert_array_equal(wide, narrow)
+
+
 def _layers(count, width=16, layer=lambda x, w: jnp.tanh(x @ w)):
     def loss(ws, x):
         for w in ws:
@@ -56,7 +81,7 @@ def test_what_is_asked_reaches_the_compiler_and_the_key():
     assert [b"xla_cpu_disable_loop_unrolling" in text for text in texts] == [False, True]
     assert all(b"xla_cpu_small_while_loop_byte_threshold" in text for text in texts)
     keys = {xla.options_key(xla.options(**{name: value}), "cpu") for name, value in
-            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True))}
-    assert len(keys) == 5
+            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True), ("narrow", True))}
+    assert len(keys) == 6
     x = np.linspace(-2, 2, SMALL.size, dtype="f4").reshape(SMALL.shape)
     np.testing.assert_allclose(gradix.jit(jnp.tanh)(x), np.tanh(x), rtol=1e-6)
