@@ -1,5 +1,6 @@
 """What all tests share: the x64 switch, configuration put back, the reference implementation where it is installed."""
 import importlib.util
+import itertools
 import os
 import random
 import zlib
@@ -24,7 +25,32 @@ for _name, _value in (("gradix_cache", "off"), ("gradix_retrace_warning", 0)):
 HAVE_PEER = importlib.util.find_spec("jax") is not None
 
 
+def rows(item):
+    """What a test was given by each of its parametrisations."""
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        yield tuple([(name.strip(), id(item.callspec.params[name.strip()])) for name in names])
+
+
+def covering(members, strength):
+    """Tests, of those of one function, that together meet every combination of so many rows of its parametrisations."""
+    meets = {item: set(itertools.combinations(rows(item), strength)) for item in members}
+    missing, chosen = set().union(*meets.values()), []
+    while missing:
+        chosen.append(max(members, key=lambda item: len(meets[item] & missing)))
+        missing -= meets[chosen[-1]]
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    sampled = {}
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            sampled.setdefault((item.nodeid.partition("[")[0], mark.args), []).append(item)
+    for (_, (strength,)), members in sampled.items():
+        for item in set(members).difference(covering(members, strength)):
+            item.add_marker("slow")
     if HAVE_PEER:
         return
     for item in items:

@@ -1,10 +1,14 @@
 """What the suite promises of itself."""
+import itertools
 import random
 import zlib
+from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
 import pytest
+
+from tests.conftest import covering
 
 RNG, STATE, OWN = np.random.default_rng(0), np.random.RandomState(0), random.Random(0)
 
@@ -23,3 +27,24 @@ def test_drawn_programs_are_the_same_in_every_quick_run():
     quick, full = map(hypothesis.settings.get_profile, ("quick", "full"))
     assert (quick.derandomize, quick.database, full.derandomize) == (True, None, False)
     assert quick.deadline is None and full.deadline is None
+
+
+class Drawn:
+    """A test with parameters, as `covering` sees it."""
+
+    def __init__(self, **params):
+        self.callspec = SimpleNamespace(params=params)
+
+    def iter_markers(self, name):
+        assert name == "parametrize"
+        return [pytest.mark.parametrize("shape, axis", []).mark, pytest.mark.parametrize("kind", []).mark]
+
+
+def test_a_sample_meets_every_row_and_every_pair_of_rows():
+    shapes, kinds = [((3, 4), 0), ((3, 4), 1), ((5,), 0)], ["a", "b"]
+    tests = [Drawn(shape=shape, axis=axis, kind=kind) for (shape, axis), kind in itertools.product(shapes, kinds)]
+    chosen = covering(tests, 1)
+    assert len(chosen) == 3 and chosen == covering(tests, 1)
+    assert {(t.callspec.params["shape"], t.callspec.params["axis"]) for t in chosen} == set(shapes)
+    assert {t.callspec.params["kind"] for t in chosen} == set(kinds)
+    assert set(covering(tests, 2)) == set(tests)

@@ -8,6 +8,8 @@ from tests.parity.namespace import target
 from tests.parity.record import load
 
 REPLAYED = ("reductions", "sorting", "manipulation", "wide", "linalg")
+# Chains of transformations that take seconds to compile: of three chunks, two are for `make test-full`.
+LONG = [part for part in chunks() if part[0] == "grids" and part[1] % 3]
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +17,7 @@ def ns():
     return target()
 
 
-@pytest.mark.parametrize("group,number", chunks(), ids=lambda part: str(part))
+@pytest.mark.parametrize("group,number", [pytest.param(*part, marks=[pytest.mark.slow] * (part in LONG)) for part in chunks()])
 def test_same_as_recorded(ns, group, number):
     check_chunk(ns, group, number)
 

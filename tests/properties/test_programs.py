@@ -16,7 +16,7 @@ from .transforms import Transformations
 OURS = Transformations(gradix)
 WRAPPERS, DERIVATIVES, stacked = OURS.wrappers, OURS.derivatives, OURS.stacked
 
-QUICK = settings(max_examples=400, derandomize=True)
+QUICK = settings(max_examples=120, derandomize=True)
 SLOW = settings(max_examples=2000, suppress_health_check=list(HealthCheck), derandomize=False)
 
 

@@ -68,17 +68,22 @@ def _wide(x):
     return x.astype(np.complex128) if x.dtype.kind == "c" else x
 
 
+def crossing(samples, dtypes):
+    """Each sample with one dtype and each dtype with one sample, where all pairs would take long to compile."""
+    return [(samples[i % len(samples)], dtypes[i % len(dtypes)]) for i in range(max(len(samples), len(dtypes)))]
+
+
+@pytest.mark.parametrize("pairs", [crossing, pytest.param(product, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("spec", ALL, ids=repr)
-def test_compiled_equals_host(spec):
+def test_compiled_equals_host(spec, pairs):
     """XLA and the host agree: bit for bit on integers and booleans, to rounding on floats."""
-    for dtype in spec.dtypes:
-        programs = [lambda *xs, s=s: outputs(spec, s, xs) for s in spec.samples]
-        given = [operands(s, dtype) for s in spec.samples]
-        compiled = gradix.jit(lambda all_args, programs=programs: [p(*a) for p, a in zip(programs, all_args)])(given)
-        for program, args, got in zip(programs, given, compiled):
-            for g, w in zip(got, program(*args), strict=True):
-                assert (g.shape, g.dtype, g.weak_type) == (w.shape, w.dtype, w.weak_type)
-                _same(g, w, dtype, max(spec.rtol, 3e-6))
+    cases = list(pairs(spec.samples, spec.dtypes))
+    given = [operands(*case) for case in cases]
+    compiled = gradix.jit(lambda given: [outputs(spec, s, args) for (s, _), args in zip(cases, given)])(given)
+    for (sample, dtype), args, got in zip(cases, given, compiled):
+        for g, w in zip(got, outputs(spec, sample, args), strict=True):
+            assert (g.shape, g.dtype, g.weak_type) == (w.shape, w.dtype, w.weak_type)
+            _same(g, w, dtype, max(spec.rtol, 3e-6))
 
 
 def _same(g, w, dtype, rtol):
@@ -154,17 +159,22 @@ def test_forward_derivative_is_the_limit_of_differences(spec):
                 close(np.asarray(t)[known], want[known], 2e-5)
 
 
+@pytest.mark.parametrize("compiled", [2, pytest.param(99, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=repr)
-def test_reverse_derivative_is_the_adjoint(spec):
+def test_reverse_derivative_is_the_adjoint(spec, compiled):
+    """Of every sample on the host, and of so many of them compiled."""
     with gradix.enable_x64(True):
-        for sample in spec.samples:
+        for number, sample in enumerate(spec.samples):
             function, xs = real_pairs(spec, sample)
             if not xs:
                 continue
             ts = direction(xs, 2)
             ys, tangents = gradix.jvp(function, xs, ts)
             cts = direction(ys, 3)
-            for pull in (gradix.vjp(function, *xs)[1], gradix.jit(lambda c, f=function, x=xs: gradix.vjp(f, *x)[1](c))):
+            pulls = [gradix.vjp(function, *xs)[1]]
+            if number < compiled:
+                pulls.append(gradix.jit(lambda c, f=function, x=xs: gradix.vjp(f, *x)[1](c)))
+            for pull in pulls:
                 back = pull(cts)
                 for x, b in zip(xs, back, strict=True):
                     assert (b.shape, b.dtype) == (x.shape, x.dtype)

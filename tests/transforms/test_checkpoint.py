@@ -74,6 +74,7 @@ POLICIES = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_same_values(policy, transform):

@@ -45,6 +45,7 @@ def test_programs_grow_as_a_power_of_the_order(derivative, most, f):
     assert sizes[1] <= most and sizes[1] < 2**4.2 * sizes[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("inner", [plain, gradix.jit, gradix.checkpoint], ids=["plain", "jit", "checkpoint"])
 @pytest.mark.parametrize("derivative", [gradix.grad, pushed, gradix.jacfwd, gradix.jacrev])

@@ -28,6 +28,7 @@ def mapped(f, x, t):
     return y[0], dy[0]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("pushed", PUSHED)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradient_of_a_rule_that_pushes_a_program_forward(name, pushed):

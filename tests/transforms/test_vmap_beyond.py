@@ -74,6 +74,7 @@ def test_chunks_with_other_axes_and_passed_values():
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("jac", [gradix.jacfwd, gradix.jacrev, gradix.hessian])
 @pytest.mark.parametrize("k", [1, 2, 3, 6, 7])
 def test_chunked_derivatives(jac, k):
@@ -125,9 +126,9 @@ WIDE = {
 @pytest.mark.parametrize("name", WIDE)
 def test_memory_is_that_share_of_the_whole_and_a_constant(name):
     make, x = WIDE[name]
-    used = {k: gradix.jit(make(k)).lower(x).compile().memory_analysis().temp_size_in_bytes for k in (None, 1, 4, 16, 32)}
+    used = {k: gradix.jit(make(k)).lower(x).compile().memory_analysis().temp_size_in_bytes for k in (None, 1, 4, 16)}
     constant = used[1] + 4 * 64 * 64 * 32                          # one example's, and the results
-    for k in (4, 16, 32):
+    for k in (4, 16):
         assert used[k] <= 1.35 * k / 64 * used[None] + constant, (k, used)
 
 
