@@ -15,7 +15,7 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
-from gradix._ops.convert import convert_element_type
+from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
 from gradix._ops.small_dots import emit_small_dots
@@ -65,7 +65,8 @@ class DotGeneral(Primitive):
             work = compute_dtype(dtype, y.dtype, out)
             work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
             z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
-            return _narrowed(z, out)
+            first = rounded_to(_joined(dtype, y.dtype), out)
+            return _narrowed(z if first is None else _narrowed(z, first), out)
         key = dimension_numbers, x.ndim, y.ndim
         plan = _plans.get(key)
         if plan is None:
@@ -109,17 +110,19 @@ class DotGeneral(Primitive):
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
         (lc, rc), (lb, rb) = [[list(axes) for axes in pair] for pair in dimension_numbers]
         dtype, work = x.aval.dtype, compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)
-        result = out
+        result, first = out, rounded_to(_joined(dtype, y.aval.dtype), out.dtype)
         if em.platform == "cpu" and dtype == y.aval.dtype and dtype in _BYTES and work in (dtype, _INT):
             result = make_aval(out.shape, _INT)                 # XLA has products of bytes with sums of 32 bits
         elif em.platform == "cpu" and (not dtype == y.aval.dtype == out.dtype or dtype in _NARROW):
             result = make_aval(out.shape, _INT if work in _NARROW else work)
             x, y = em.convert(x, result.dtype), em.convert(y, result.dtype)
+        elif first is not None:
+            result = make_aval(out.shape, first)
         z = emit_small_dots(em, result, x, y, (lc, rc), (lb, rb))
         if z is None:
             z = emit_turned_dots(em, result, x, y, (lc, rc), (lb, rb), lambda out, x, y, contracted: em.op(
                 "dot_general", out, x, y, attrs=_dot_attributes(contracted, (lb, rb), precision, x.aval.dtype, em.platform)))
-        return em.convert(z, out.dtype)
+        return em.convert(z if first is None else em.convert(z, first), out.dtype)
 
     def show(self, params):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
@@ -164,10 +167,17 @@ def compute_dtype(x, y, out):
     return np.dtype("float32") if work in dtypes.FLOAT and work.itemsize < 4 else work
 
 
+def rounded_to(dtype, out):
+    """What the sums of products of floats are rounded to before they become integers, or floats no wider; None otherwise."""
+    if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
+        return None
+    return dtype if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype) else None
+
+
 def _narrowed(z, out):
     if z.dtype == out:
         return z
-    return (z.real if z.dtype.kind == "c" and out not in dtypes.COMPLEX else z).astype(out)
+    return converter(z.dtype, out)(z)
 
 
 _EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)       # kinds that no narrower result may have, and the parts of a number
@@ -193,7 +203,7 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     dtype = _joined(lhs.dtype, rhs.dtype)
     if preferred is None:
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    if any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT):
+    if dtype in dtypes.INTEGER and preferred in dtypes.BOOL or any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
     return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)

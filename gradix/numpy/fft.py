@@ -360,11 +360,18 @@ def _frequencies(name: str, count, n, d, dtype):
     if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
         raise ValueError(f"The n and d arguments of numpy.fft.{name} only take numbers, got n={n}, d={d}.")
     d = inexact_operand(name, d)
+    if d.aval.dtype in dtypes.COMPLEX:
+        raise TypeError(f"The d argument of jnp.fft.{name} is a distance, a real number, got {d.aval.str_short()}.")
     dtype = dtypes.canonicalize_dtype(np.dtype(float) if dtype is None else np.dtype(dtype))
-    places = lax.iota(np.dtype("int32"), count)
+    places = lax.iota(np.dtype("int32"), max(count, 0))
     if name == "fftfreq":
         places = lax.select(lax.ge(places, lax.full_like(places, (n + 1) // 2)), places - n, places)
     return convert(places, dtype) / (convert(d, dtype) * n)
+
+
+def _count(name: str, n) -> int:
+    """How many values there are; floats that are whole count too."""
+    return int(n) if isinstance(n, float) and n.is_integer() else known_int(n, f"n argument of jnp.fft.{name}")
 
 
 def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
@@ -381,7 +388,7 @@ def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    n = known_int(n, "n argument of jnp.fft.fftfreq")
+    n = _count("fftfreq", n)
     return _frequencies("fftfreq", n, n, d, dtype)
 
 
@@ -399,7 +406,7 @@ def rfftfreq(n: int, d=1.0, *, dtype=None, device=None):
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    n = known_int(n, "n argument of jnp.fft.rfftfreq")
+    n = _count("rfftfreq", n)
     return _frequencies("rfftfreq", n // 2 + 1, n, d, dtype)
 
 

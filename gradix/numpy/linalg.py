@@ -9,7 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
-from gradix._core.dtypes import COMPLEX
+from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix.numpy import matrices, matrix_host_rules, products, shapes
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
@@ -101,13 +101,27 @@ def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
         keepdims: keep the axes, with size 1.
         ord: a number p, infinity with either sign, or 0 for the count of elements that are not zero.
 
+    Returns:
+        Floats; of integers the largest, smallest and the sum of absolute values are integers.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
         Array([ 5., 10.], dtype=float32)
     """
-    x = inexact_operand("vector_norm", x)
+    given = as_operand("vector_norm", x)
+    if given.aval.dtype not in INEXACT and not isinstance(ord, str) and ord in (1, np.inf, -np.inf):
+        return _whole_norm(given, axes_of(axis, given.aval.ndim), keepdims, ord)
+    x = inexact_operand("vector_norm", given)
     return _vector_norm(x, axes_of(axis, x.aval.ndim), keepdims, ord)
+
+
+def _whole_norm(x, axes, keepdims: bool, order):
+    """A norm of integers that is one."""
+    size = abs(x)
+    if order == 1:
+        return sum(size, axes, keepdims=keepdims)
+    return max(size, axes, keepdims=keepdims, initial=0) if order > 0 else min(size, axes, keepdims=keepdims)
 
 
 @replayed

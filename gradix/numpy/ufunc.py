@@ -6,6 +6,7 @@ from operator import index as as_int
 from typing import Any
 
 from gradix import lax
+from gradix._api.inspect import eval_shape
 from gradix._core import dtypes
 from gradix.numpy.axes import axes_of, axis_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
@@ -167,6 +168,8 @@ class ufunc:
     def at(self, a, indices, b=None, /, *, inplace: bool = True):
         """The array with the function applied at `indices`, repeated ones as often as they occur.
 
+        Sums, differences and products keep the array's dtype; others give that of the function's results.
+
         Args:
             a: the array.
             indices: an index as in `a[indices]`.
@@ -187,17 +190,20 @@ class ufunc:
         return self._at_by_steps(as_operand(f"{self.__name__}.at", a), indices, b)
 
     def _at_by_steps(self, a, indices, b):
+        """Elements replaced one after the other, in the dtype of the function's results."""
         places = lax.iota(dtypes.as_dtype("int32"), a.size).reshape(a.shape)[indices]
         flat, order = a.reshape(-1), places.reshape(-1)
         if b is None:
-            return flat.at[order].set(self._call(flat[order])).reshape(a.shape)
-        b = broadcast_to(convert(as_operand(f"{self.__name__}.at", b), a.dtype), places.shape).reshape(-1)
+            made = self._call(flat[order])
+            return convert(flat, made.dtype).at[order].set(made).reshape(a.shape)
+        b = broadcast_to(as_operand(f"{self.__name__}.at", b), places.shape).reshape(-1)
+        dtype = eval_shape(self._call, flat[order], b).dtype
 
         def step(values, row):
             i, item = row
-            return values.at[i].set(convert(self._call(values[i], item), a.dtype)), None
+            return values.at[i].set(convert(self._call(values[i], item), dtype)), None
 
-        return lax.scan(step, flat, (order, b))[0].reshape(a.shape)
+        return lax.scan(step, convert(flat, dtype), (order, b))[0].reshape(a.shape)
 
     def outer(self, A, B, /):
         """The function of every pair of elements: a result of shape `A.shape + B.shape`.

@@ -55,6 +55,8 @@ def _at(method: str):
     """The update `a.at[indices].method(b)`."""
     def at(a, indices, b):
         a = as_operand("at", a)
+        if method in ("max", "min"):
+            a = convert(a, dtypes.result_type(a, b))
         return getattr(a.at[indices], method)(b)
     return at
 
@@ -66,7 +68,7 @@ def _binary(function, identity=None, **rules):
 add = _binary(arithmetic.add, 0, reduce=reductions.sum, accumulate=cumulative.accumulated_sum, at=_at("add"))
 multiply = _binary(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=cumulative.accumulated_product,
                    at=_at("mul"))
-subtract = _binary(arithmetic.subtract)
+subtract = _binary(arithmetic.subtract, at=_at("subtract"))
 maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(reductions.max), at=_at("max"))
 minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(reductions.min), at=_at("min"))
 negative = ufunc(arithmetic.negative, nin=1, nout=1)

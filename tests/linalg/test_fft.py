@@ -48,3 +48,14 @@ def test_frequencies_and_shifts():
 def test_wrong_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_frequencies_of_odd_arguments():
+    assert jnp.fft.fftfreq(4.0).tolist() == jnp.fft.fftfreq(np.int64(4)).tolist() == [0, 0.25, -0.5, -0.25]
+    assert jnp.fft.fftfreq(-4).shape == jnp.fft.rfftfreq(-4).shape == (0,)
+    assert jnp.fft.rfftfreq(jnp.array(4), -0.5).tolist() == [0, -0.5, -1]
+    for function in (jnp.fft.fftfreq, jnp.fft.rfftfreq):
+        with pytest.raises(TypeError, match="real number"):
+            function(4, 1j)
+        with pytest.raises(TypeError):
+            function(4.5)

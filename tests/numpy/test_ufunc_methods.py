@@ -126,3 +126,18 @@ def test_what_is_not_reorderable_takes_one_axis():
     assert jnp.logaddexp.reduce(jnp.zeros((2, 3, 2)), axis=(0, -1), keepdims=True).shape == (1, 3, 1)
     with pytest.raises(NotImplementedError, match=r"'?subtract'? is not reorderable.*axis=\(0, 1\)"):
         jnp.subtract.reduce(jnp.ones((2, 2)), axis=(0, 1))
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot safely cast:FutureWarning")
+@pytest.mark.parametrize("name, kept", [("add", True), ("subtract", True), ("multiply", True), ("maximum", False), ("minimum", False),
+                                        ("logaddexp", False), ("logical_and", False)])
+def test_at_keeps_the_dtype_of_sums_and_gives_that_of_the_results_of_others(name, kept):
+    x = jnp.array([1, 2, 3])
+    ours = getattr(jnp, name)
+    found = ours.at(x, jnp.array([0, 2, 2]), 1.5, inplace=False)
+    wide = getattr(np, name)
+    expected = np.array([1, 2, 3], wide(np.ones(1, "float32"), np.ones(1, "float32")).dtype)
+    wide.at(expected, [0, 2, 2], 1.5)
+    assert found.dtype == (x.dtype if kept else expected.dtype)
+    np.testing.assert_allclose(found, np.trunc(expected).astype("int32") if kept else expected, rtol=1e-6)
+    assert ours.at(x, jnp.array([0, 1]), jnp.array([1.5, 4.0]), inplace=False).dtype == found.dtype

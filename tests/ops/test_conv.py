@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradix
-from gradix import lax
+from gradix import lax, numpy as jnp
 
 LAYOUTS = {0: [("NC", "OI", "NC"), ("CN", "IO", "NC")], 1: [("NCW", "OIW", "NCW"), ("WNC", "WIO", "CNW")],
            2: [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("HCNW", "OWHI", "NWCH")]}
@@ -161,3 +161,19 @@ X, W = np.ones((2, 3, 8, 8), np.float32), np.ones((4, 3, 3, 3), np.float32)
 def test_errors(params, error, words):
     with pytest.raises(error, match=words):
         lax.conv_general_dilated(**{"lhs": X, "rhs": W, "window_strides": (1, 1), "padding": "SAME", **params})
+
+
+@pytest.mark.parametrize("dtype, wanted, words", [
+    ("float32", "int32", "incompatible"), ("float32", "complex64", "incompatible"), ("int8", "bool", "incompatible"),
+    ("int8", "complex64", "incompatible"), ("int8", "uint8", "signedness"), ("float32", "float16", "narrower")])
+def test_results_of_other_kinds_are_refused(dtype, wanted, words):
+    x = jnp.ones((1, 2, 3), dtype)
+    with pytest.raises(TypeError, match=words):
+        lax.conv_general_dilated(x, x, (1,), "SAME", preferred_element_type=wanted)
+
+
+def test_half_precision_of_another_kind_is_rounded_twice():
+    x = jnp.array([[[1.6, 2.7], [-3.4, 100.0]]]).astype("bfloat16")
+    convolve = lambda x: lax.conv_general_dilated(x, x[0][:, :, None], (1,), "SAME", preferred_element_type="float16")  # noqa: E731
+    for found in (convolve(x), gradix.jit(convolve)(x)):
+        np.testing.assert_array_equal(found, convolve(x).astype("bfloat16").astype("float16"))

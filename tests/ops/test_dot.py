@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradix
-from gradix import lax
+from gradix import lax, numpy as jnp
 
 # (lhs shape, rhs shape, dimension numbers, einsum)
 CONTRACTIONS = {
@@ -127,3 +127,18 @@ def test_precision_spellings(given, canonical):
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call(np.ones((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("dtype, wanted, result", [
+    ("float32", "int8", [[-6, 127], [-128, 127]]), ("float32", "uint8", [[0, 255], [0, 255]]), ("float32", "bool", [[1, 1], [1, 1]]),
+    ("bfloat16", "int32", [[-6, 274], [-346, 9984]]), ("bfloat16", "float16", [[-6.65625, 274], [-346, 9984]])])
+def test_sums_are_rounded_to_the_operands_dtype_before_they_become_integers_or_narrower_floats(dtype, wanted, result):
+    x = jnp.array([[1.6, 2.7], [-3.4, 100.0]]).astype(dtype)
+    product = lambda x: lax.dot_general(x, x, MATMUL, preferred_element_type=wanted)        # noqa: E731
+    for found in (product(x), gradix.jit(product)(x)):
+        assert found.dtype == wanted and found.tolist() == result
+
+
+def test_integers_give_no_booleans():
+    with pytest.raises(TypeError, match="must not be narrower"):
+        lax.dot_general(np.ones((2, 2), "int8"), np.ones((2, 2), "int8"), MATMUL, preferred_element_type=bool)

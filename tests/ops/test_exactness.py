@@ -91,3 +91,18 @@ def test_incomplete_gamma_near_the_mean_of_a_large_shape(a):
         x = np.array([a])
         np.testing.assert_allclose(np.asarray(gradix.jit(lax.igamma)(x, x)), want, rtol=0.005 / a**2.5 + 1e-13)
         np.testing.assert_allclose(np.asarray(lax.igamma(x, x)), want, rtol=0.005 / a**2.5 + 1e-13)
+
+
+def test_the_slope_of_random_gamma_grad():
+    """In x, against central differences; in a it is not known."""
+    a, x = (v.ravel() for v in np.meshgrid([0.4, 1.0, 2.5, 8.0], [0.05, 0.7, 2.0, 9.0]))
+    with gradix.enable_x64(True):
+        grad = gradix.vmap(gradix.grad(lax.random_gamma_grad, 1))
+        h = 1e-5 * x
+        around = (lax.random_gamma_grad(a, x + h) - lax.random_gamma_grad(a, x - h)) / (2 * h)
+        np.testing.assert_allclose(grad(a, x), around, rtol=1e-5)
+        np.testing.assert_allclose(gradix.jit(grad)(a, x), around, rtol=1e-5)
+        for call in (lambda: gradix.grad(lax.random_gamma_grad)(1.5, 0.7), lambda: gradix.grad(gradix.grad(
+                lambda a: gradix.random.gamma(gradix.random.key(0), a)))(1.5)):
+            with pytest.raises(NotImplementedError, match="no derivative in a"):
+                call()

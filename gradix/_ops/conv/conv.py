@@ -12,7 +12,7 @@ from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimens
 from gradix._ops.conv.host import convolve
 from gradix._ops.conv.products import Axis, emit_products
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dot import dot_general_p
+from gradix._ops.dot import dot_general_p, rounded_to
 from gradix._ops.operands import as_operand
 from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 from gradix._ops.precision import canonicalize_precision, precision_attributes
@@ -45,6 +45,8 @@ class ConvGeneralDilated(Primitive):
         out = lhs.dtype if preferred_element_type is None else preferred_element_type
         work = _work_dtype(lhs.dtype, out)
         y = convolve(lhs.astype(work, copy=False), rhs.astype(work, copy=False), **params)
+        if rounded_to(lhs.dtype, out) is not None:
+            y = y.astype(lhs.dtype)
         return y if y.dtype == out else y.astype(out)
 
     def jvp(self, primals, tangents, **params):
@@ -86,13 +88,13 @@ class ConvGeneralDilated(Primitive):
 
     def lower(self, em, out, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
               feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
-        aval = out
+        aval, first = out, rounded_to(lhs.aval.dtype, out.dtype)
         if em.platform == "cpu" and not lhs.aval.dtype == rhs.aval.dtype == out.dtype or out.dtype in dtypes.BOOL:
             work = np.dtype("int32") if out.dtype in dtypes.BOOL else _work_dtype(lhs.aval.dtype, out.dtype)
             aval, lhs, rhs = make_aval(out.shape, work), em.convert(lhs, work), em.convert(rhs, work)
         y = self._emit(em, aval, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
                        feature_group_count, batch_group_count, precision)
-        return em.convert(y, out.dtype)
+        return em.convert(y if first is None else em.convert(y, first), out.dtype)
 
     def _emit(self, em, out, lhs, rhs, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups,
               precision):
@@ -150,7 +152,17 @@ def _result_dtype(dtype, preferred):
     if dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
+    if dtype not in dtypes.BOOL and not any(dtype in own and preferred in wanted for own, wanted in _COMPATIBLE):
+        raise TypeError("Input type is incompatible with `preferred_element_type`: integers give integers or floats, floats floats, "
+                        f"complex numbers complex ones; got preferred_element_type of {preferred} for operands of {dtype}. "
+                        "Convert the result instead.")
+    if dtype in dtypes.SIGNED and preferred in dtypes.UNSIGNED:
+        raise TypeError("`preferred_element_type` must have the same signedness as the original type, got "
+                        f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
     return preferred
+
+
+_COMPATIBLE = ((dtypes.INTEGER, dtypes.INTEGER | dtypes.FLOAT), (dtypes.FLOAT, dtypes.FLOAT), (dtypes.COMPLEX, dtypes.COMPLEX))
 
 
 def _check(lhs, rhs, numbers, feature_groups, batch_groups) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import mul, sub
+from gradix._ops.arithmetic import div, mul, sub
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import eq
 from gradix._ops.families import Elementwise
@@ -53,6 +53,18 @@ def _second_in_a(t, a, x):
                               "Differentiate igamma in a once, or wrap it in custom_jvp with a rule of your own.")
 
 
+def _slope_in_a(t, a, x):
+    raise NotImplementedError("random_gamma_grad has no derivative in a, which is what a second derivative of gamma draws in their "
+                              "shape asks for: the second derivative of igamma in a is not known. Differentiate draws once.")
+
+
+def _slope_in_x(t, a, x):
+    """Of g = -∂P/∂a / p, with the density p of the draw: ∂g/∂x = ψ(a) - log x - g·∂(log p)/∂x."""
+    less = sub(a, scalar_like(a, 1))
+    log_slope = sub(div(less, x), scalar_like(x, 1))
+    return mul(t, sub(sub(digamma(a), log(x)), mul(random_gamma_grad(a, x), log_slope)))
+
+
 igamma_p = Elementwise("igamma", _by_scipy(lambda a, x: _special.gammainc(a, x), upper=False),
                        lambda t, a, x: mul(t, igamma_grad_a(a, x)), lambda t, a, x: mul(t, _density(a, x)),
                        hlo=program(igamma_formulas.igamma), dtypes=_REAL)
@@ -62,7 +74,7 @@ igammac_p = Elementwise("igammac", _by_scipy(lambda a, x: _special.gammaincc(a, 
 igamma_grad_a_p = Elementwise("igamma_grad_a", host(igamma_formulas.igamma_grad_a), _second_in_a,
                               lambda t, a, x: mul(t, mul(_density(a, x), sub(log(x), digamma(a)))),
                               hlo=program(igamma_formulas.igamma_grad_a), dtypes=_REAL)
-random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad),
+random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad), _slope_in_a, _slope_in_x,
                                   hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
 
 
@@ -134,7 +146,8 @@ def igamma_grad_a(a, x):
 def random_gamma_grad(a, x):
     """How a gamma random number `x` moves with the shape `a` while `igamma(a, x)` stays: `dx/da`.
 
-    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018).
+    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018). It has a derivative
+    in `x`, none in `a`.
 
     Args:
         a: positive floats, the shape of the gamma distribution.
