@@ -203,7 +203,8 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     dtype = _joined(lhs.dtype, rhs.dtype)
     if preferred is None:
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    if dtype in dtypes.INTEGER and preferred in dtypes.BOOL or any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT):
+    narrower = any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT)
+    if narrower or dtype in dtypes.INTEGER and preferred in dtypes.BOOL:
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
     return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)
