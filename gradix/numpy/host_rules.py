@@ -276,14 +276,15 @@ def digitize(x, bins, right=False, *, method=None):
 
 def _places(row, x, side):
     """How many elements of `row` come before each `x`: also where they are not in order."""
-    values = x.reshape(-1)
+    values = x if x.ndim == 1 else x.reshape(-1)
     squares = np.dot(row, row) + np.dot(values, values)
     if squares != squares:                                  # a NaN, which comes last
         return NotImplemented
-    if np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1:
+    if values.size > row.size and np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1:
         return row.searchsorted(x, side).astype(_INT)
-    found = (np.less if side == "left" else np.less_equal)(row.reshape(-1, 1), values)
-    return _ONES[:row.size].dot(found.view(np.uint8)).astype(_INT).reshape(x.shape)
+    found = (np.less if side == "left" else np.less_equal)(row[:, None], values)
+    found = _ONES[:row.size].dot(found.view(np.uint8)).astype(_INT)
+    return found if x.ndim == 1 else found.reshape(x.shape)
 
 
 def partition(a, kth, axis=-1):

@@ -1,6 +1,7 @@
 """Functions of matrices in NumPy's and LAPACK's own words: host rules, as `gradix.numpy.host_rules` has them."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +118,32 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
         s = values(x)
         return s if s is NotImplemented else np.count_nonzero(np.greater(s, s[0] * part))
     return rank
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """Of one set of values: LAPACK's least squares leave out the same directions as the program."""
+    if not alike(FLOATS, x, y) or len(x.shape) != 1 or x.shape != y.shape or type(deg) is not int or not 0 <= deg < min(x.size, 9):
+        return None
+    if full is not False or w is not None or cov is not False or not (rcond is None or type(rcond) is float and rcond >= 0):
+        return None
+    dtype, order = x.dtype, deg + 1
+    solve, number = _routine("gelsd", dtype), dtype.type
+    work, whole, _ = [int(n) for n in _routine("gelsd_lwork", dtype)(x.size, order, 1)]
+    least = x.size * float(np.finfo(dtype).eps) if rcond is None else rcond
+    constant = number(math.sqrt(x.size))
+    start = np.full((order, x.size), number(1) / constant)              # powers of unit length, the highest first
+
+    def coefficients(x, y):
+        powers, power, scales = start.copy(), x, [constant]
+        for k in range(deg - 1, -1, -1):
+            if scales[1:]:
+                power = np.multiply(power, x)
+            scales.append(number(math.sqrt(np.dot(power, power))))
+            np.divide(power, scales[-1], powers[k])
+        found, _, _, info = solve(powers.T, y, work, whole, least, overwrite_a=1)
+        out = np.divide(found[:order], np.array(scales[::-1]))
+        return out if not info and out[0] - out[0] == 0 else NotImplemented        # a NaN reaches all
+    return coefficients
 
 
 def _singular_values(a) -> Callable | None:

@@ -147,7 +147,8 @@ def test_take_along_axis(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_places(dtype):
     for row in (np.sort(noise(dtype, 9)), noise(dtype, 9), np.array([1, 1, 2, np.inf, np.nan], dtype), np.array(SPECIAL, dtype)):
-        for x in (noise(dtype, 4), row, noise(dtype, 2, 3), noise(dtype, 0), np.array([np.nan, 1], dtype), row[0:1].reshape(())):
+        for x in (noise(dtype, 4), row, noise(dtype, 2, 3), noise(dtype, 0), np.array([np.nan, 1], dtype), row[0:1].reshape(()),
+                  noise(dtype, 40), noise(dtype, 5, 5)):
             for side in ("left", "right"):
                 exact(jnp.searchsorted, host_rules.searchsorted, row, x, side)
             for edges in (row, row[::-1].copy()):
@@ -284,6 +285,22 @@ def test_matrices_by_lapack(dtype):
     for got, want in both(jnp.linalg.cond, matrix_host_rules.cond, np.full((2, 2), np.nan, dtype)):
         np.testing.assert_array_equal(got, want)
     assert matrix_host_rules.cond(jnp.ones((2, 2)).aval, 1) is matrix_host_rules.matrix_rank(jnp.ones((2, 2)).aval, tol=0.1) is None
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_polyfit(dtype):
+    x, y = np.linspace(-1, 1, 9).astype(dtype), noise(dtype, 9)
+    for deg in (0, 1, 3):
+        close(jnp.polyfit, matrix_host_rules.polyfit, x, y, deg, ulps=200)
+        close(jnp.polyfit, matrix_host_rules.polyfit, x, y, deg, rcond=0.5, ulps=200)
+    close(jnp.polyfit, matrix_host_rules.polyfit, np.array([2], dtype), np.array([3], dtype), 0)
+    close(jnp.polyfit, matrix_host_rules.polyfit, np.ones(5, dtype), np.ones(5, dtype), 2, ulps=100)         # of rank 1
+    for bad in (np.nan, np.inf):
+        for a, b in ((np.where(x == x[2], bad, x).astype(dtype), y), (x, np.where(x == x[2], bad, y).astype(dtype))):
+            for got, want in both(jnp.polyfit, matrix_host_rules.polyfit, a, b, 1):
+                np.testing.assert_array_equal(got, want)
+    rule, some = matrix_host_rules.polyfit, jnp.ones(3).aval
+    assert rule(some, some, 3) is rule(some, some, 1, full=True) is rule(some, some, 1, w=some) is rule(some, some, -1) is None
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -83,7 +83,7 @@ SAMPLES = {
     "polyadd": lambda f: [f(floats(4), floats(2))], "polysub": lambda f: [f(floats(2), floats(4))], "polyder": lambda f: [f(floats(4), 2)],
     "polyint": lambda f: [f(floats(4)), f(floats(4), 2, 1.5)], "poly": lambda f: [f(floats(3))],
     "polydiv": lambda f: [f(floats(5), floats(2))],
-    "polyfit": lambda f: [f(floats(6), floats(6), 2)], "packbits": lambda f: [f(jnp.zeros(0, bool))],
+    "polyfit": lambda f: [f(floats(6), floats(6), 2, w=floats(6) ** 2)], "packbits": lambda f: [f(jnp.zeros(0, bool))],
     "append": lambda f: [f(floats(3), floats(2))], "unpackbits": lambda f: [f(jnp.arange(3, dtype="uint8"))],
     "partition": lambda f: [f(jnp.array([3, 0, 2, 5]), 1), f(floats(3, 5), 2, axis=0)],
     "argpartition": lambda f: [f(floats(8), 3)], "diagonal": lambda f: [f(floats(4, 4)), f(floats(2, 3, 4), 1)],
