@@ -41,7 +41,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
 
     A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that runs
     of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is one equation,
-    `jit[name=_uniform ...]`, traced once per signature.
+    `jit[name=_uniform ...]`, traced once per signature. The attribute `compiled` is the draw as one program.
     """
     parameters = inspect.signature(function).parameters.values()
     compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
@@ -63,6 +63,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
         finally:
             _turn.inside = False
 
+    draw.compiled = compiled
     return draw
 
 

@@ -57,6 +57,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
 
 def _checked(name: str, x: int) -> int:
+    if -1 << 31 <= x < 1 << 31:
+        return x
     info = np.iinfo(dtypes.python_scalar_dtype(int))
     if not info.min <= x <= info.max:
         raise OverflowError(f"randint got {name}={x}, which does not fit {dtypes.python_scalar_dtype(int)}. Draw "
@@ -75,9 +77,11 @@ _counts: dict[tuple, int] = {}
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
     """Integers from a typed key; those of fewer than 32 bits are drawn as int32."""
     if type(minval) is int and type(maxval) is int and on_host(key) and size_of(shape) <= EAGER_LIMIT:
-        if size_of(shape) <= QUICK or not is_frequent(_counts, (), shape, {"dtype": dtype}):
+        if dtype.itemsize < 4 and size_of(shape) <= QUICK or not is_frequent(_counts, (), shape, {"dtype": dtype}):
             return _host_randint(key, minval, maxval, shape, dtype)
         minval, maxval = [number(x, dtypes.python_scalar_dtype(int)) for x in (minval, maxval)]
+        if dtype.itemsize >= 4:
+            return _randint.compiled(key, minval, maxval, shape=shape, dtype=dtype)
     minval, maxval = parameter("randint", minval), parameter("randint", maxval)
     if dtype.itemsize >= 4:
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)
