@@ -218,7 +218,7 @@ def promote_types(a: Any, b: Any, weak: bool = False):
     """The dtype two dtypes promote to; Python's int, float and complex stand for weak operands.
 
     Args:
-        a: a dtype, its name, or a scalar type.
+        a: a dtype, its name, a scalar type, or an array for its dtype.
         b: the same.
         weak: answer `(dtype, weak_type)`.
 
@@ -229,7 +229,7 @@ def promote_types(a: Any, b: Any, weak: bool = False):
         >>> promote_types("int8", "uint8"), promote_types("bfloat16", float)
         (dtype('int16'), dtype(bfloat16))
     """
-    na, nb = (x if x in _WEAK_TYPES else as_dtype(x) for x in (a, b))
+    na, nb = (x if type(x) is type and x in _WEAK_TYPES else as_dtype(x) for x in (a, b))
     for node in (na, nb):
         if isinstance(node, ExtendedDType):
             raise TypeError(f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so nothing to "

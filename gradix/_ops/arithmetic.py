@@ -155,6 +155,8 @@ class _IntegerPow(Elementwise):
 
 
 def _lower_sign(em, out, x):
+    if out.dtype.kind == "c":                       # zeros keep their signs
+        return em.select(em.compare(x, em.splat(0, out), "EQ"), x, em.op("sign", out, x))
     if out.dtype.kind != "u":
         return em.op("sign", out, x)
     return em.op("minimum", out, x, em.splat(1, out))

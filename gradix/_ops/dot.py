@@ -62,10 +62,12 @@ class DotGeneral(Primitive):
         dtype, out = x.dtype, preferred_element_type         # not `out == None`: NumPy takes None for float64
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = _joined(dtype, y.dtype) if out is None else out
+            if y.dtype != dtype:
+                return self.host(converter(dtype, out)(x), converter(y.dtype, out)(y), dimension_numbers=dimension_numbers)
             work = compute_dtype(dtype, y.dtype, out)
             work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
             z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
-            first = rounded_to(_joined(dtype, y.dtype), out)
+            first = rounded_to(dtype, out)
             return _narrowed(z if first is None else _narrowed(z, first), out)
         key = dimension_numbers, x.ndim, y.ndim
         plan = _plans.get(key)
@@ -109,8 +111,10 @@ class DotGeneral(Primitive):
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
         (lc, rc), (lb, rb) = [[list(axes) for axes in pair] for pair in dimension_numbers]
+        if x.aval.dtype != y.aval.dtype:                # as XLA's own products of two dtypes on the CPU
+            x, y = em.convert(x, out.dtype), em.convert(y, out.dtype)
         dtype, work = x.aval.dtype, compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)
-        result, first = out, rounded_to(_joined(dtype, y.aval.dtype), out.dtype)
+        result, first = out, rounded_to(dtype, out.dtype)
         if em.platform == "cpu" and dtype == y.aval.dtype and dtype in _BYTES and work in (dtype, _INT):
             result = make_aval(out.shape, _INT)                 # XLA has products of bytes with sums of 32 bits
         elif em.platform == "cpu" and (not dtype == y.aval.dtype == out.dtype or dtype in _NARROW):
@@ -287,7 +291,8 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     Args:
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
         precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
-        preferred_element_type: the dtype of the result, in which products are summed.
+        preferred_element_type: the dtype of the result, in which products are summed; those of floats are summed as floats and
+            then converted. Operands of two dtypes are converted to it, by default to the wider one, first.
 
     Returns:
         An array whose axes are the batch axes, then lhs's other axes, then rhs's.

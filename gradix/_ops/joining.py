@@ -286,15 +286,15 @@ def stack(operands, axis: int = 0):
 
 
 def unstack(x, axis: int = 0):
-    """The parts of an array along `axis`, as a list.
+    """The parts of an array along `axis`, as a tuple.
 
     Example:
         >>> from gradix import lax
         >>> lax.unstack(lax.iota("int32", 2))
-        [Array(0, dtype=int32), Array(1, dtype=int32)]
+        (Array(0, dtype=int32), Array(1, dtype=int32))
     """
     x, = arrays("unstack", x)
-    return bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)})
+    return tuple(bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)}))
 
 
 def tile(operand, reps):

@@ -17,6 +17,7 @@ def _running(name: str, op, a, axis, dtype, out, fill=None, promote: bool = Fals
         x = where(lax.ne(x, x), number(fill, own), x)
     if axis is None:
         x, axis = lax.reshape(x, (x.aval.size,)), 0
+    x = x if x.aval.shape else lax.reshape(x, (1,))     # a scalar runs as a row of one
     axis = axis_of(axis, x.aval.ndim)
     if dtype is not None:
         own = dtypes.requested_dtype(dtype, name, stacklevel=4)

@@ -366,6 +366,10 @@ def _frequencies(name: str, count, n, d, dtype):
     places = lax.iota(np.dtype("int32"), max(count, 0))
     if name == "fftfreq":
         places = lax.select(lax.ge(places, lax.full_like(places, (n + 1) // 2)), places - n, places)
+    if name == "rfftfreq" and dtype in dtypes.BOOL:
+        raise TypeError("jnp.fft.rfftfreq has no boolean frequencies: give a float dtype.")
+    if name == "fftfreq" and dtype not in dtypes.INEXACT:
+        return convert(convert(places, d.aval.dtype) / (d * n), dtype)
     return convert(places, dtype) / (convert(d, dtype) * n)
 
 

@@ -25,8 +25,10 @@ from gradix.numpy.shapes import ravel
 _INT = np.dtype("int32")
 
 
-def _integers(name: str, indices, error=ValueError) -> Array:
+def _integers(name: str, indices, error=ValueError, booleans: bool = False) -> Array:
     i = as_operand(name, indices, 1)
+    if booleans and i.aval.dtype in dtypes.BOOL:
+        return convert(i, _INT)
     if i.aval.dtype not in INTEGER:
         raise error(f"{name}: indices must have an integer type, got {dtypes.dtype_name(i.aval.dtype)}. A boolean mask "
                     "is an index too: x[mask].")
@@ -41,7 +43,7 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
 
     Args:
         a: an array.
-        indices: integers of any shape.
+        indices: integers of any shape; booleans are the numbers 0 and 1.
         axis: by default the elements are taken from one row.
         out: not supported.
         mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the nearest element,
@@ -55,7 +57,7 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
         Array([20., 20., nan], dtype=float32)
     """
     no_out("take", out)
-    x, i = as_operand("take", a), _integers("take", indices)
+    x, i = as_operand("take", a), _integers("take", indices, booleans=True)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)

@@ -142,3 +142,14 @@ def test_sums_are_rounded_to_the_operands_dtype_before_they_become_integers_or_n
 def test_integers_give_no_booleans():
     with pytest.raises(TypeError, match="must not be narrower"):
         lax.dot_general(np.ones((2, 2), "int8"), np.ones((2, 2), "int8"), MATMUL, preferred_element_type=bool)
+
+
+@pytest.mark.parametrize("dtype, other, wanted, result", [
+    ("bool", "float32", "int32", [[1, -2, -1]]), ("int8", "float32", "int8", [[1, -2, -1]]), ("bool", "float32", "bool", [[1, 1, 1]]),
+    ("bfloat16", "float32", "int32", [[1, -2, -1]])])
+def test_operands_of_two_dtypes_become_the_dtype_of_the_result_first(dtype, other, wanted, result):
+    x = jnp.array([[1, 0, 1]]).astype(dtype)
+    y = jnp.array([[1.6, -2.7, 0.5], [3.3, 4.4, 5.5], [0.7, 0.6, -1.6]], other)
+    product = lambda x, y: lax.dot_general(x, y, MATMUL, preferred_element_type=wanted)     # noqa: E731
+    for found in (product(x, y), gradix.jit(product)(x, y)):
+        assert found.dtype == wanted and found.tolist() == result

@@ -38,7 +38,7 @@ from gradix._ops.random.wide_keys import (
     joined,
 )
 
-_BITS = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
+_BITS: dict[int, np.dtype] = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
 
 def _check_key(name: str, aval, unsafe: bool | None = None) -> None:
