@@ -140,6 +140,7 @@ def last(args):
     return (*[None] * (len(args) - 1), 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("transform", [value, jvp, grad], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("which", [every, first, last], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ def numbers(shape, dtype):
     return x
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint16", "bool"])
 @pytest.mark.parametrize("shape, axis", SHAPES)
 def test_sort(shape, axis, dtype):
@@ -58,6 +59,7 @@ def test_sort_inside_loops_and_maps():
     np.testing.assert_array_equal(gradix.jit(gradix.vmap(jnp.argsort))(x), np.argsort(x, 1, kind="stable"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
 @pytest.mark.parametrize("rows, columns, m", [(20_000, 1, 1), (9000, 3, 2), (5000, 40, 2), (50_000, 1, 6)])
 def test_ranked(rows, columns, m, dtype):
@@ -77,6 +79,7 @@ def test_median_and_its_gradient():
 RUNNING = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum, "cumlogsumexp": np.logaddexp}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((8193,), 0), ((9, 1025), 1), ((9001, 3), 0), ((3, 5000, 2), 1), ((800, 13), 1),

@@ -43,6 +43,7 @@ def largest(x, k):
     return np.argsort(-key if x.dtype.kind == "f" else key, -1, kind="stable")[..., :k]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int8", "uint16", "float16", "int64", "float64"])
 @pytest.mark.parametrize("shape, k", [((40, 300), 5), ((40, 300), 90), ((20_000,), 3), ((20_000,), 900), ((30, 9), 9)])
 @pytest.mark.parametrize("host_kernels", [True, False], ids=["numpy", "xla"])
