@@ -34,7 +34,7 @@ def test_eager(part):
 
 def test_a_few_compiled():
     with gradix.enable_x64(True):
-        wrong = differences(load()[:: COUNT // 60], compiled=True)
+        wrong = differences(load()[:: COUNT // 30], compiled=True)
     assert not wrong, "\n".join(wrong)
 
 

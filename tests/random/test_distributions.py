@@ -56,17 +56,17 @@ def test_same_numbers_as_jax(text, want):
 
 @pytest.mark.parametrize("draw, distribution", MOMENTS)
 def test_distribution(draw, distribution):
-    """Kolmogorov and Smirnov's test of 5,000 numbers."""
-    drawn = np.asarray(draw(random.key(1), (5000,)), np.float64)
+    """Kolmogorov and Smirnov's test of 1,500 numbers."""
+    drawn = np.asarray(draw(random.key(1), (1500,)), np.float64)
     assert stats.kstest(drawn, distribution.cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("draw, distribution", COUNTS)
 def test_counts(draw, distribution):
-    drawn = np.asarray(draw(random.key(2), (5000,)), np.float64)
+    drawn = np.asarray(draw(random.key(2), (1500,)), np.float64)
     assert (drawn == np.floor(drawn)).all()
-    assert abs(drawn.mean() - distribution.mean()) < 5 * distribution.std() / 5000**0.5
-    assert abs(drawn.std() / distribution.std() - 1) < 0.06
+    assert abs(drawn.mean() - distribution.mean()) < 5 * distribution.std() / 1500**0.5
+    assert abs(drawn.std() / distribution.std() - 1) < 0.1
 
 
 @pytest.mark.parametrize("a", [0.05, 0.7, 3.0, 60.0])
@@ -91,9 +91,9 @@ def test_derivative_of_a_number_that_underflows():
 
 def test_derivative_of_beta_by_its_quantile():
     with gradix.enable_x64(True):
-        draw = lambda a, b: random.beta(random.key(0), a, b, (4000,)).mean()       # noqa: E731
+        draw = lambda a, b: random.beta(random.key(0), a, b, (1000,)).mean()       # noqa: E731
         by_a, by_b = gradix.grad(draw, (0, 1))(2.0, 3.0)
-    np.testing.assert_allclose([by_a, by_b], [3 / 25, -2 / 25], rtol=0.05)         # of a / (a + b)
+    np.testing.assert_allclose([by_a, by_b], [3 / 25, -2 / 25], rtol=0.1)          # of a / (a + b)
 
 
 def test_dirichlet_sums_to_one():
