@@ -15,6 +15,12 @@ SCALAR = make_aval((), INT)
 OWN_CALL = 'mhlo.frontend_attributes = {inlineable = "false"}'       # until after XLA has fused operations
 
 
+def apart(em, name: str, out, write, *values):
+    """What `write(*values)` writes, of type `out`, on its own: XLA fuses it with nothing before or after."""
+    symbol = em.define(name, [v.aval for v in values], lambda *values: [write(*values)])
+    return em.call(symbol, [out], *values, attrs=OWN_CALL)[0]
+
+
 class Loops:
     """Scalar arithmetic, single elements and counted loops on an emitter."""
 

@@ -10,7 +10,7 @@ from math import ceil, log, prod
 
 from gradix._core.aval import make_aval
 from gradix._ops.dimensions import i64_array
-from gradix._ops.kernel_loops import OWN_CALL
+from gradix._ops.kernel_loops import apart
 
 _LEAST = 1 << 12        # elements worth a tree
 _BLOCKS = 14            # in one pass: with more than 15, XLA no longer computes what comes before in the same pass
@@ -51,8 +51,7 @@ def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool
     if count > 1:
         result = make_aval((*rows, inner) if inner > 1 else rows, out.dtype)
         x = em.reshape(x, (*rows, count, inner) if inner > 1 else (*rows, count))
-        symbol = em.define("rest", [x.aval], lambda x: [finish(x, len(rows), result)])
-        x = em.call(symbol, [result], x, attrs=OWN_CALL)[0]
+        x = apart(em, "rest", result, lambda x: finish(x, len(rows), result), x)
     return em.reshape(x, out.shape)
 
 
@@ -72,11 +71,9 @@ def _combined(em, x, count: int, size: int, inner: int, combine: str, own: bool)
         while len(parts) > 1:
             parts = [em.op(combine, result, *parts[i:i + 2]) if i + 1 < len(parts) else parts[i]
                      for i in range(0, len(parts), 2)]
-        return parts
+        return parts[0]
 
-    if not own:
-        return write(x)[0]
-    return em.call(em.define("blocks", [x.aval], write), [result], x, attrs=OWN_CALL)[0]
+    return apart(em, "blocks", result, write, x) if own else write(x)
 
 
 def _block(em, x, axis: int, start: int, size: int):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.kernel_loops import OWN_CALL
+from gradix._ops.kernel_loops import apart
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _LEAST = 64             # rows, columns and terms of a product that is worth a pass over an operand or the result
@@ -27,11 +27,12 @@ def emit_turned_dots(em, out, x, y, contracted, batched, product: Callable):
     if out.ndim == 2 and left == [0] and out.dtype in _REAL and all(type(n) is int for n in sizes):
         (terms, rows), columns = x.aval.shape, out.shape[1]
         if min(terms, rows, columns) >= _LEAST and right == [0]:
-            x = _apart(em, "turned", make_aval((rows, terms), x.aval.dtype), lambda x: em.transpose(x, (1, 0)), x)
-            return _apart(em, "product", out, lambda x, y: product(out, x, y, ([1], right)), x, y)
+            # Apart, as XLA would make one product of each again, which goes to its slow library.
+            x = apart(em, "turned", make_aval((rows, terms), x.aval.dtype), lambda x: em.transpose(x, (1, 0)), x)
+            return apart(em, "product", out, lambda x, y: product(out, x, y, ([1], right)), x, y)
         if terms >= _LEAST and right == [1] and terms * (rows + columns) >= 2 * rows * columns:
             turned = make_aval(out.shape[::-1], out.dtype)
-            z = _apart(em, "product", turned, lambda y, x: product(turned, y, x, (right, left)), y, x)
+            z = apart(em, "product", turned, lambda y, x: product(turned, y, x, (right, left)), y, x)
             return em.transpose(z, (1, 0))
     return product(out, x, y, (left, right))
 
@@ -42,9 +43,3 @@ def _unturned(x, axes):
         return x, axes
     source, permutation = x.turned
     return source, [permutation[i] for i in axes]
-
-
-def _apart(em, name: str, out, write: Callable, *values):
-    """One operation on its own: XLA would make one of transposes and products, which goes to a slower library."""
-    symbol = em.define(name, [v.aval for v in values], lambda *values: [write(*values)])
-    return em.call(symbol, [out], *values, attrs=OWN_CALL)[0]

@@ -1,7 +1,8 @@
 """Convolutions that XLA:CPU does badly, as products of matrices and as sums of elementwise products.
 
 XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long where
-a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups.
+a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups;
+twice too long where there are few positions of a large kernel (the gradient to a small one), and three times with few features.
 """
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.dimensions import i64_array
+from gradix._ops.kernel_loops import Loops, apart
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
+_FEATURES, _TERMS = 16, 256         # the least, and the terms of their products, for a product for each place
+_THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
 
 
 class Axis(NamedTuple):
@@ -73,6 +77,12 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))
     if 1 < batch_groups == rows == features and results <= _SUMS:
         return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
+    if feature_groups == batch_groups == 1 and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
+        return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
+    if feature_groups == batch_groups == 1 and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(of_lhs, features):
+        wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
+        kernels = em.pad(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
+        return em.head(convolve(wide, lhs, kernels), out.shape)
     if 1 < batch_groups <= _GROUPS:
         def group(x, axis, i):
             size = x.aval.shape[axis] // batch_groups
@@ -83,6 +93,17 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
                  for i in range(batch_groups)]
         return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
     return None
+
+
+def _is_gradient(axes, rows: int, features: int, terms: int) -> bool:
+    """Whether a large kernel slides over few places, each a product of matrices that is worth a call."""
+    if any(a.lhs_dilation != 1 or a.kernel < 2 * a.result for a in axes) or min(rows, features) < _FEATURES:
+        return False
+    return terms * prod(a.kernel for a in axes) >= _TERMS
+
+
+def _is_thin(features_in: int, features_out: int) -> bool:
+    return features_out <= _THIN and features_in < _THIN and features_in % 8 != 0
 
 
 def _resized(shape, axis: int, size: int) -> tuple:
@@ -177,3 +198,40 @@ class _Forms:
         joined = rows[0] if len(rows) == 1 else em.op("concatenate", make_aval((len(rows), features), dtype), *rows,
                                                      attrs="dimension = 0 : i64")
         return em.reshape(joined, shape)
+
+    def kernel_gradient(self, x, ct):
+        """The gradient to a kernel: a product for each of its places, of `ct` (features, batch, space) and what it then meets."""
+        em, dtype, axes, loops = self.em, x.aval.dtype, self.axes, Loops(self.em)
+        features, (rows, *_, columns) = ct.aval.shape[0], x.aval.shape
+        terms, count = rows * prod(a.kernel for a in axes), prod(a.result for a in axes)
+        # The last axis of space and the features are one axis, where they may: XLA compiles short last axes slowly.
+        steps = [a.rhs_dilation for a in axes]
+        unit, width = (columns, 1) if steps[-1] == 1 else (1, columns)
+        spans = [(a.kernel - 1) * a.rhs_dilation + 1 for a in axes]
+        spans[-1] *= unit
+        x = em.reshape(x, (rows, *[a.size for a in axes[:-1]], axes[-1].size * unit, width))
+        low, high = [a.low for a in axes], [a.high for a in axes]
+        low[-1], high[-1] = low[-1] * unit, high[-1] * unit
+        padded = (rows, *[n + a + b for n, a, b in zip(x.aval.shape[1:-1], low, high)], width)
+        x = apart(em, "padded", make_aval(padded, dtype), lambda x: self.padded(x, low, high, [0] * len(axes)), x)
+        ct = apart(em, "cotangents", make_aval((features, terms), dtype), lambda ct: em.reshape(ct, (features, terms)), ct)
+        part = make_aval((features, columns), dtype)
+        met = (rows, *[a.kernel for a in axes[:-1]], axes[-1].kernel * unit, width)
+
+        def seen_from(x, *starts):
+            seen = loops.block(x, (rows, *spans, width), loops.number(0), *starts, loops.number(0))
+            return self.every(seen, [0] * len(axes), met[1:-1], steps)
+
+        def place(n, parts):                        # a loop, so that one place is compiled and not all
+            starts, rest = [], n
+            for a, by in zip(reversed(axes), (unit, *[1] * len(axes))):
+                starts.insert(0, loops.do("multiply", loops.do("remainder", rest, a.result), a.stride * by))
+                rest = loops.do("divide", rest, a.result)
+            seen = apart(em, "seen", make_aval(met, dtype), seen_from, x, *starts)
+            found = self.product(part, ct, em.reshape(seen, (terms, columns)), ([1], [0]))
+            return [loops.put_block(parts, em.reshape(found, (1, *part.shape)), n, loops.number(0), loops.number(0))]
+
+        joined, = loops.count(count, [loops.zeros((count, *part.shape), dtype)], place)
+        joined = em.reshape(joined, (*[a.result for a in axes], *part.shape))
+        space = len(axes)
+        return em.transpose(joined, (space + 1, *range(space), space))
