@@ -120,6 +120,23 @@ def test_arguments_beyond_the_reduction(name, dtype):
             assert_ulps(function(y), exact(name, y) if dtype == "float32" else getattr(np, name)(y), 2)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", ["sin", "tan"])
+def test_huge_arguments_are_found_beside_nan(name, dtype):
+    """Wherever the NaN is: it must not hide them from the search."""
+    huge = np.array([6e4 if dtype == "float16" else 1e30], dtype)
+    wanted = float(getattr(np, name)(huge.astype("longdouble"))[0])
+    with gradix.enable_x64(True):
+        function = gradix.jit(getattr(lax, name))
+        for size in (3000, 70_001):
+            for at, nans in ((0, [-1]), (-1, [0]), (size // 2, [0, -1]), (17, range(100, size))):
+                x = np.full(size, 0.25, dtype)
+                x[list(nans)] = np.nan
+                x[at] = huge[0]
+                found = np.asarray(function(x))[[at, nans[0]]].astype("float64")
+                np.testing.assert_allclose(found, [wanted, np.nan], rtol=float(ml_dtypes.finfo(dtype).eps))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_pieces_of_half_pi_are_short(dtype):
     """Their products with the greatest quotient are exact, and up to the last three a rest below 1 is, too."""

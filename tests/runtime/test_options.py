@@ -68,6 +68,18 @@ def test_repeated_layers_are_compiled_by_what_compiles_equal_ones_once(count, la
     assert policy.wants_fusion_emitters(lowered._module, gradix.make_jaxpr(f)(ws, x).jaxpr) is newer
 
 
+@pytest.mark.parametrize("f, newer", [
+    (jnp.sin, False),
+    (lambda x: jnp.exp(jnp.sin(x) * 2 + x), False),
+    (jnp.exp, True),
+    (lambda x: jnp.sin(x) @ x, True),
+    (lambda x: jnp.sin(x) + x + x + x + x + x + x, True),
+])
+def test_a_sine_of_a_large_array_is_compiled_by_what_takes_less_time(f, newer):
+    x = np.zeros(1 << 13, "f4")
+    assert policy.wants_fusion_emitters(gradix.jit(f).lower(x)._module, gradix.make_jaxpr(f)(x).jaxpr) is newer
+
+
 def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
     f, ws, x = _layers(8)
     outs = [gradix.jit(f, compiler_options={"xla_cpu_use_fusion_emitters": newer})(ws, x) for newer in (False, True)]

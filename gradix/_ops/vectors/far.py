@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of float32 numbers of any size, after Payne and Hanek (1983).
 
-|x| = m·2ᵉ with m of 24 bits, so x in turns is m·(2ᵉ/2π mod 1). A table holds that fraction in three pieces of 29 bits, whose
-products with m are exact in float64, for each exponent.
+|x| = m·2ᵉ with m of 24 bits, so x in turns is m·(2ᵉ/2π mod 1). A table holds that fraction for each exponent: 29 bits, whose
+product with m is exact in float64, and 53 more.
 """
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _FIRST, _LAST, _PIECE = 141, 254, 29            # exponents with their bias: of 
 def _table() -> np.ndarray:
     """2ᵉ/2π mod 1 in pieces, as [piece, exponent]."""
     turns = (1 << 512) // (2 * _PI)             # 2²⁵⁶/2π
-    rows = np.empty((3, _LAST - _FIRST + 1))
+    rows = np.empty((2, _LAST - _FIRST + 1))
     for i in range(rows.shape[1]):
         shift = _FIRST + i - 150                # of numbers m·2ᵉ with whole m
         fraction = (turns << shift if shift >= 0 else turns >> -shift) % (1 << 256)
-        for piece in range(3):
-            end = _PIECE * (piece + 1)
-            rows[piece, i] = math.ldexp((fraction >> 256 - end) % (1 << _PIECE), -end)
+        rows[0, i] = math.ldexp(fraction >> 256 - _PIECE, -_PIECE)
+        rows[1, i] = math.ldexp(fraction % (1 << 256 - _PIECE), -256)
     return rows
 
 
@@ -48,10 +47,10 @@ def _parts(m, x):
     index = (bits >> 23) - _FIRST
     index = m.where(index < 0, 0, index)
     whole = m.convert((bits & 0x7FFFFF) | 0x800000, _F64)
-    first, second, third = [whole * _look_up(m, row, index) for row in _table()]
+    first, second = [whole * _look_up(m, row, index) for row in _table()]
     first = first - wide.round(first)
     quarter, word = wide.nearest((first + second) * 4.0)
-    r = (((first - quarter * 0.25) + second) + third) * (2 * math.pi)
+    r = ((first - quarter * 0.25) + second) * (2 * math.pi)
     z = r * r
     return r + r * z * wide.polynomial(SINE[SINGLE], z), 1.0 + z * (z * wide.polynomial(COSINE[SINGLE], z) - 0.5), word, wide
 

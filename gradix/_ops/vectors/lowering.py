@@ -18,9 +18,9 @@ from gradix._ops.vectors import exponential, far, powers, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
 
-_F32, _F64 = np.dtype("float32"), np.dtype("float64")
-_HALVES = frozenset([np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)])
-_FLOAT16 = frozenset([np.dtype("float16")])
+_F16, _F32, _F64 = map(np.dtype, ("float16", "float32", "float64"))
+_HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
+_FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
 
@@ -63,30 +63,53 @@ def _in_single(name: str):
 def _periodic(plain: str, formula: Callable, far: Callable):
     """As `_vectors`; arguments too large for the formula's reduction are the formula `far`'s, in float64 XLA's function's.
 
-    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores.
+    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No float16
+    is too large.
     """
     def lower(em, out, x):
         if not _pays(em, out):
             return em.op(plain, out, x)
+        if out.dtype == _F16:
+            return _called(em, out, formula, x)
         dtype = _F64 if out.dtype == _F64 else _F32
-        wide, scalar, limit = make_aval(out.shape, dtype), make_aval((), dtype), LIMITS[dtype]
-        size = em.op("abs", wide, em.convert(x, dtype))
-        finite = em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide))
-        largest, = em.reduce([finite], [em.constant(0, scalar)], range(out.ndim), [scalar], "maximum")
-        found = em.compare(largest, em.constant(limit, scalar), "GT")
+        wide, limit = make_aval(out.shape, dtype), LIMITS[dtype]
 
         def replace(_, x, y):
-            z, zero = em.convert(x, dtype), em.constant(0, wide)
-            size = em.op("abs", wide, z)
-            size = em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, zero)
+            z = em.convert(x, dtype)
+            size = _finite_sizes(em, z, wide)
             huge = em.compare(size, em.constant(limit, wide), "GT")
             if dtype == _F32:
                 exact = far(Vectors(em, dtype), Spelled(em, z)).value
             else:
-                exact = em.op(plain, wide, em.select(huge, z, zero))
+                exact = em.op(plain, wide, em.select(huge, z, em.constant(0, wide)))
             return [em.constant(False, found.aval), x, em.select(huge, em.convert(exact, out.dtype), y)]
+
+        found = _exceeds(em, em.convert(x, dtype), wide, limit, x.aval.dtype == dtype)
         return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
     return lower
+
+
+def _finite_sizes(em, z, wide):
+    """|z|, 0 where it is not finite."""
+    size = em.op("abs", wide, z)
+    return em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide))
+
+
+def _exceeds(em, z, wide, limit: float, ready: bool):
+    """Whether a finite |z| is above the limit; perhaps also where one is not finite.
+
+    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a NaN, which a sum tells.
+    Numbers that are not `ready` but converted first are written to memory for them, and then made finite on the way.
+    """
+    scalar = make_aval((), wide.dtype)
+    zero, limit, axes = em.constant(0, scalar), em.constant(limit, scalar), range(wide.ndim)
+    size = em.op("abs", wide, z) if ready else _finite_sizes(em, z, wide)
+    largest, = em.reduce([size], [zero], axes, [scalar], "maximum")
+    found = em.compare(largest, limit, "GT")
+    if not ready:
+        return found
+    total, = em.reduce([z], [zero], axes, [scalar], "add")
+    return em.op("or", found.aval, found, em.compare(total, total, "NE"))
 
 
 def _power_of_two(em, out, x):

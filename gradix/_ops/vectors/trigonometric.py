@@ -9,7 +9,18 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.coefficients import ARCSINE, ARCTANGENT, COSINE, HALF_PI, SINE, TANGENT
+from gradix._ops.vectors.coefficients import (
+    ARCSINE,
+    ARCTANGENT,
+    COSINE,
+    HALF_PI,
+    ROUGH_COSINE,
+    ROUGH_HALF_PI,
+    ROUGH_SINE,
+    ROUGH_TANGENT,
+    SINE,
+    TANGENT,
+)
 
 LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1e8}           # below 2¹⁵ and 2²⁶ times π/2
 _PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.8981718325193755e-17)}    # and (π - it) / it
@@ -19,7 +30,7 @@ def _reduced(m, x):
     """r + low = x - k·π/2, |r| ≤ π/4, and a word that ends with the bits of k; rough results need no low."""
     k, word = m.nearest(x * (2 / math.pi))
     *first, fourth, fifth, last = HALF_PI[m.fraction]
-    for piece in HALF_PI[m.fraction] if m.rough else first:
+    for piece in ROUGH_HALF_PI if m.rough else first:
         x = x - k * piece
     if m.rough:
         return x, None, word
@@ -33,9 +44,9 @@ def _sine(m, x, quarters: int):
     """sin(x + quarters·π/2)."""
     r, low, word = _reduced(m, x)
     z = r * r
-    sine, half = r * z * m.polynomial(SINE, z), 0.5 * z
+    sine, half = r * z * m.polynomial(ROUGH_SINE if m.rough else SINE, z), 0.5 * z
     most = 1.0 - half
-    cosine = z * z * m.polynomial(COSINE, z)
+    cosine = z * z * m.polynomial(ROUGH_COSINE if m.rough else COSINE, z)
     if not m.rough:
         sine, cosine = low + sine, cosine - low * r + ((1.0 - most) - half)
     word = word + quarters if quarters else word
@@ -56,7 +67,7 @@ def tangent(m, x):
     """tan r where k is even, else -1 / tan r."""
     r, low, word = _reduced(m, x)
     z = r * r
-    small = r * z * m.polynomial(TANGENT, z)
+    small = r * z * m.polynomial(ROUGH_TANGENT if m.rough else TANGENT, z)
     small = small if m.rough else low * (1.0 + z) + small
     t = r + small
     odd = (word << m.width - 1) < 0
