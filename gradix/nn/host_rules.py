@@ -16,7 +16,7 @@ def softplus(x):
 
 
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
-    """Of a row, with the program's own steps, on numbers where that has arrays of one element."""
+    """Of a row, with numbers where the program has arrays of one element."""
     if x.dtype not in _FLOATS or len(x.shape) != 1 or not x.size or type(axis) is not int or axis not in (0, -1):
         return None
     if not (mean is variance is where is None) or algorithm != "fast" or type(epsilon) is not float or not epsilon >= 0:
@@ -26,7 +26,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
     def standard(x):
         center = np.dot(ones, x) / count
-        spread = np.dot(ones, np.square(x)) / count - center * center
+        spread = np.dot(x, x) / count - center * center
         if spread < zero:
             spread = zero
         return np.multiply(np.subtract(x, center), number(1) / number(math.sqrt(spread + epsilon)))
