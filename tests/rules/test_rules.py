@@ -232,7 +232,7 @@ def test_conversion_converts_tangents(source, target):
 def test_missing_derivative_is_told(spec):
     sample = spec.samples[1]
     args = operands(sample, "float32")
-    with pytest.raises(NotImplementedError, match=f"'{spec.name}'"):
+    with pytest.raises(NotImplementedError, match=rf"\b{spec.name}\b"):
         gradix.jvp(lambda *xs: outputs(spec, sample, xs), args, args)
 
 
