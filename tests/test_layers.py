@@ -25,8 +25,8 @@ ALLOWED = {
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation.
     "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.extrema", "_ops.indexing.dynamic_slicing",
-                         "_ops.indexing.slicing", "_ops.identity", "_ops.linear", "_ops.live", "_ops.reductions", "_ops.select", "_ops.windows",
-                         "_transforms"},
+                         "_ops.indexing.slicing", "_ops.identity", "_ops.linear", "_ops.live", "_ops.reductions", "_ops.select",
+                         "_ops.windows", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},

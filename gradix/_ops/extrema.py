@@ -16,14 +16,14 @@ from gradix._core.trace import bind
 from gradix._ops.comparison import gt, lt, ne
 from gradix._ops.select import select_n
 
-_FLOATS = (np.dtype("float32"), np.dtype("float64"))
+LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 _SIZE = 1 << 12
 _BETTER = {"max": gt, "min": lt}
 
 
 def is_left_to_library(platform: str, aval) -> bool:
     """Whether extrema among the elements of an array of this type may be the library's."""
-    return platform == "cpu" and aval.dtype in _FLOATS and prod(aval.shape) >= _SIZE
+    return platform == "cpu" and aval.dtype in LIBRARY_FLOATS and prod(aval.shape) >= _SIZE
 
 
 def emit_body(em, closed, avals):
@@ -56,7 +56,7 @@ def evaluate_keeping_nan(jaxpr, consts, *args) -> list:
     for eqn in jaxpr.eqns:
         ins = [v.val if type(v) is Literal else values[v] for v in eqn.invars]
         prim, params = eqn.primitive, eqn.params
-        if prim.name in _BETTER and ins[0].aval.dtype in _FLOATS:
+        if prim.name in _BETTER and ins[0].aval.dtype in LIBRARY_FLOATS:
             outs = [extremum(prim.name, *ins)]
         elif prim.call_primitive:
             inner = params.get("jaxpr") or params["call_jaxpr"]

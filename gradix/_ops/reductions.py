@@ -14,6 +14,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
+from gradix._ops.extrema import LIBRARY_FLOATS, emit_extremum, is_left_to_library
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
@@ -72,11 +73,7 @@ class Reduction(Primitive):
         return {"axes": params["axes"]}
 
 
-_LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
-_LIBRARY_SIZE = 1 << 12        # elements from which it is used
 _WIDE_INTEGERS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))  # rows: no vectors
-
-
 _PLACED = frozenset("fdbhilqBHILQ")
 _PLACES = 1 << 12               # elements among which finding the place of the extremum is quicker than comparing pairs
 
@@ -105,7 +102,7 @@ class Extremum(Reduction):
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
-        large = em.platform == "cpu" and x.aval.dtype in _LIBRARY_FLOATS and x.aval.size >= _LIBRARY_SIZE
+        large = is_left_to_library(em.platform, x.aval)
         if large or x.aval.dtype in _WIDE_INTEGERS:
             found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._carefully(em, x, (axis,), out),
                               columns=large)
@@ -123,16 +120,10 @@ class Extremum(Reduction):
 
     def _carefully(self, em, x, axes, out):
         """The extremum in words the library does not know."""
-        if out.dtype not in _LIBRARY_FLOATS:
+        if out.dtype not in LIBRARY_FLOATS:
             return self._plainly(em, x, axes, out)
         initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
-        return em.reduce([x], [initial], axes, [out], self._first_nan(em))[0]
-
-    def _first_nan(self, em):
-        """The extremum of two numbers, or the NaN among them."""
-        direction = "GT" if self.hlo == "maximum" else "LT"
-        truth = make_aval((), np.dtype(bool))
-        return lambda x, y: [em.select(em.op("or", truth, em.compare(x, y, direction), em.compare(x, x, "NE")), x, y)]
+        return em.reduce([x], [initial], axes, [out], emit_extremum(em, self.hlo))[0]
 
     def combine(self, em, dtype):
         if dtype.kind != "c":
