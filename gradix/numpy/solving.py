@@ -150,6 +150,8 @@ def slogdet(a, *, method: str | None = None):
     x = _square("slogdet", a)
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if x.aval.dtype.itemsize < 4:                   # LAPACK has no half precision
+        return SlogdetResult(*[convert(part, x.aval.dtype) for part in slogdet(convert(x, np.dtype("float32")), method=method)])
     if method == "qr":
         return _slogdet_qr(x)
     factors, pivots, _ = lax.linalg.lu(x)

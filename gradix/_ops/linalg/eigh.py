@@ -29,7 +29,7 @@ from gradix._ops.linalg.base import (
     real_part,
     routine,
 )
-from gradix._ops.linalg.triangular import symmetrize
+from gradix._ops.linalg.triangular import as_floats, symmetrize
 from gradix._ops.operands import as_operand
 
 _lapack = lazy_module("scipy.linalg.lapack")
@@ -121,6 +121,7 @@ def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalu
         Array([1., 2.], dtype=float32)
     """
     x = as_operand("eigh", x)
+    x = as_floats(x) if symmetrize_input else x
     check_matrices("eigh", x.aval, square=True)
     if symmetrize_input:
         x = symmetrize(x)

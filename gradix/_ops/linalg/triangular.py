@@ -10,6 +10,7 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import add_any, move_axis, to_front
+from gradix._ops.convert import convert_element_type
 from gradix._ops.linalg import stacks
 from gradix._ops.linalg.base import (
     Factorization,
@@ -154,6 +155,11 @@ cholesky_p = Cholesky("cholesky")
 triangular_solve_p = TriangularSolve("triangular_solve")
 
 
+def as_floats(x):
+    """Integers and booleans as floats, which their Hermitian part is made of."""
+    return x if x.aval.dtype in dtypes.INEXACT else convert_element_type(x, dtypes.to_inexact_dtype(x.aval.dtype))
+
+
 def symmetrize(x):
     """The Hermitian part `(x + xᴴ) / 2`."""
     return div(add(x, adjoint(x)), scalar_like(x, 2))
@@ -163,7 +169,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
     """The lower triangular L with `L Lᴴ = x`, for Hermitian positive definite `x`.
 
     Args:
-        x: matrices, in the last two axes; float32, float64, complex64 or complex128.
+        x: matrices, in the last two axes; float32, float64, complex64 or complex128, or integers to be symmetrized.
         symmetrize_input: use `(x + xᴴ) / 2`; otherwise only the lower triangle is read.
 
     Returns:
@@ -177,6 +183,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
                [1., 2.]], dtype=float32)
     """
     x = as_operand("cholesky", x)
+    x = as_floats(x) if symmetrize_input else x
     check_matrices("cholesky", x.aval, square=True)
     return bind(cholesky_p, (symmetrize(x) if symmetrize_input else x,), {})
 
