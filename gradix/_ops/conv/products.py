@@ -20,6 +20,7 @@ _REAL = (np.dtype("float32"), np.dtype("float64"))
 _TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
 _FEATURES, _TERMS = 16, 256         # the least, and the terms of their products, for a product for each place
 _THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
+_POSITIONS = 1024                   # of a kernel, from which that shows
 
 
 class Axis(NamedTuple):
@@ -79,7 +80,8 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
     if feature_groups == batch_groups == 1 and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
         return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
-    if feature_groups == batch_groups == 1 and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(of_lhs, features):
+    if feature_groups == batch_groups == 1 and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(
+            of_lhs, features, rows * results):
         wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
         kernels = em.pad(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
         return em.head(convolve(wide, lhs, kernels), out.shape)
@@ -102,8 +104,8 @@ def _is_gradient(axes, rows: int, features: int, terms: int) -> bool:
     return terms * prod(a.kernel for a in axes) >= _TERMS
 
 
-def _is_thin(features_in: int, features_out: int) -> bool:
-    return features_out <= _THIN and features_in < _THIN and features_in % 8 != 0
+def _is_thin(features_in: int, features_out: int, positions: int) -> bool:
+    return features_out <= _THIN and features_in < _THIN and features_in % 8 != 0 and positions >= _POSITIONS
 
 
 def _resized(shape, axis: int, size: int) -> tuple:
