@@ -265,6 +265,12 @@ def effects_barrier() -> None:
     """Wait for the effects of all computations dispatched.
 
     Programs with effects are waited for when they are called, so by now all of them have happened.
+
+    Example:
+        >>> import gradix
+        >>> gradix.jit(lambda x: gradix.debug.print("x is {}", x))(2)
+        x is 2
+        >>> gradix.effects_barrier()
     """
 
 
