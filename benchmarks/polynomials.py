@@ -48,6 +48,12 @@ def scaled_erfc(a: float, c: float, weight=lambda x: 1):
     return function
 
 
+def inverse_erf(w):
+    """erf⁻¹ x / x as a function of w = -log(1 - x²)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
 def place(u, a: float, c: float):
     return (a + c * u) / (1 - u)
 
@@ -83,6 +89,9 @@ TARGETS = {
                         lambda u, p: 1 - mp.exp(-place(u, 2.25, 2.75)**2) * p),
     "erf to ½": Target({SINGLE: special._ERF_SMALL}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
     "erf to ¾": Target({DOUBLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.5625, lambda z, p: 1 + p),
+    "erf⁻¹": Target({DOUBLE: special._INVERSE}, lambda v: inverse_erf(v + mp.mpf(3.125)), -3.125, 3.13, lambda v, p: p),
+    "erf⁻¹, tail": Target({DOUBLE: special._INVERSE_TAIL}, lambda v: inverse_erf((v + 3.25)**2), -0.7505, 0.751, lambda v, p: p),
+    "erf⁻¹, end": Target({DOUBLE: special._INVERSE_END}, lambda v: inverse_erf((v + 5)**2), -1.0005, 1.1, lambda v, p: p),
     "sin πf": Target({DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25, lambda z, p: p),
 }
 

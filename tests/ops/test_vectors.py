@@ -91,6 +91,16 @@ def test_the_error_function_in_double_precision():
     np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
 
 
+def test_the_inverse_error_function_in_double_precision():
+    """Against SciPy's, which is right to about two units in the last place; up to the last number before 1."""
+    near = 1 - np.exp2(-RNG.uniform(1, 53, 3000))
+    x = np.concatenate([RNG.uniform(-1, 1, 3000), near, -near, RNG.standard_normal(1000) * 1e-5, [1 - 2.0**-53, 1e-300], SPECIAL])
+    with gradix.enable_x64(True):
+        found = np.asarray(gradix.jit(lax.erf_inv)(x))
+    assert_ulps(found, scipy.special.erfinv(x), 7)
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_reductions_are_right_beside_multiples_of_half_pi(name, dtype):
