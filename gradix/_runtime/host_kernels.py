@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_SHARED = 1 << 16               # elements from which on rows are given to several threads
+_SHARED = 1 << 15               # elements from which on rows are given to several threads
+_BLOCK = 1 << 17                # elements of rows taken together, whose copies stay in the cache of a processor
 
 
 def sort(x, out) -> None:
@@ -79,7 +80,8 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
     if form is None:
         return x.view(np.uint8) if x.dtype.kind == "b" else x
     bits = x.view(form.dtype)
-    keys, magnitude = _flipped(bits), bits & form.magnitude
+    keys = _flipped(bits)
+    magnitude = bits & form.magnitude if zeros or nans else None
     if zeros:
         keys[magnitude < form.least] = 0
     if nans:
@@ -110,7 +112,7 @@ def _put_in_order(rows, threads: int) -> None:
     """Sort in place: a long row by several threads, each what lies between two of its ranks."""
     if rows.itemsize <= 2:
         return rows.sort(-1, "stable")                  # by counting
-    if len(rows) > 1 or threads < 2 or rows.size < 2 * _SHARED:
+    if len(rows) > 1 or threads < 2:
         return rows.sort(-1)
     pieces = [rows[0]]
     while 2 * len(pieces) <= threads:
@@ -169,17 +171,24 @@ def _parts(x) -> list:
 
 
 def _largest(out, x, threads: int = 1) -> None:
-    k, keys = out.shape[1], ~_keys(x, False, False)
-    if keys.itemsize == 8:
+    """By the k-th of each row and what is no smaller; where too much equals it, with places below the keys."""
+    keys = ~_keys(x, False, False)
+    keys = keys.astype(np.int32) if keys.itemsize < 4 else keys             # which NumPy parts by vectors
+    (rows, n), k = keys.shape, out.shape[1]
+    found = np.flatnonzero(keys <= np.partition(keys, k - 1, -1)[:, k - 1:k])
+    if len(found) == rows * k:
+        found = found.reshape(rows, k)
+        _order(out, keys.reshape(-1).take(found))
+        out[...] = _taken(found, out) - np.arange(0, rows * n, n)[:, None]
+    elif keys.itemsize < 8:
+        packed, bits = _with_places(keys)
+        packed = np.partition(packed, k - 1, -1)[:, :k]
+        packed.sort(-1)
+        out[...] = packed & ((1 << bits) - 1)
+    else:
         places = np.empty(keys.shape, np.int32)
         _order(places, keys, threads=threads)
         out[...] = places[:, :k]
-        return
-    packed, bits = _with_places(keys)
-    if k < keys.shape[1]:
-        packed = np.partition(packed, k - 1, -1)[:, :k]
-    packed.sort(-1)
-    out[...] = packed & ((1 << bits) - 1)
 
 
 def _at_ranks(ranks, out, x, threads: int = 1) -> None:
@@ -213,12 +222,18 @@ def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
 
 def _by_rows(work, *arrays) -> None:
     """`work(*arrays)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
-    rows, threads = len(arrays[0]), min(_threads(), max([a.size for a in arrays]) // _SHARED)
-    if rows == 1 or threads < 2:
+    rows, size = len(arrays[0]), max([a.size for a in arrays])
+    threads = min(_threads(), size // _SHARED)
+    if rows == 1:
         return work(*arrays, threads=threads)
-    parts = min(rows, threads)
+    step = max(1, rows * _BLOCK // size)
+
+    def some(first, last):
+        for start in range(first, last, step):
+            work(*[a[start:min(start + step, last)] for a in arrays])
+    parts = max(1, min(rows, threads))
     ends = [rows * i // parts for i in range(parts + 1)]
-    _share(work, [[a[start:end] for a in arrays] for start, end in zip(ends, ends[1:])])
+    _share(some, list(zip(ends, ends[1:])))
 
 
 def _share(work, pieces: list) -> None:
