@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._ops.kernel_loops import apart
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
-_LEAST = 64             # rows, columns and terms of a product that is worth a pass over an operand or the result
+_LEAST = 256            # rows, columns and terms of a product that is worth a pass over an operand or the result
 
 
 def emit_turned_dots(em, out, x, y, contracted, batched, product: Callable):
