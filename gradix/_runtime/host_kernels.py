@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from threading import Semaphore
 from typing import NamedTuple
 
 import numpy as np
@@ -237,18 +239,33 @@ def _by_rows(work, *arrays) -> None:
 
 
 def _share(work, pieces: list) -> None:
-    """`work(*piece)` of all pieces at once, the first one here. The work itself must not share any more."""
+    """`work(*piece)` of all pieces, each once, here and in other threads as far as some can start; returns when all are done.
+
+    The work itself must not share any more.
+    """
+    left, errors, done = deque(pieces), [], Semaphore(0)
+
+    def take():
+        while left:
+            try:
+                piece = left.popleft()
+            except IndexError:                          # another thread was quicker
+                return
+            try:
+                work(*piece)
+            except BaseException as error:
+                errors.append(error)
+            done.release()
     try:
-        others = [_pool(os.getpid()).submit(work, *piece) for piece in pieces[1:]]
-    except RuntimeError:                                # the interpreter ends and starts no threads any more
-        others = []
-    try:
-        for piece in pieces[:1] if others else pieces:
-            work(*piece)
-    finally:
-        wait(others)                                    # also if it fails: their memory is the program's
-    for other in others:
-        other.result()
+        for _ in pieces[1:]:
+            _pool(os.getpid()).submit(take)
+    except RuntimeError:                                # the interpreter ends, or the system has no more threads
+        pass
+    take()
+    for _ in pieces:                                    # also if one fails: their memory is the program's
+        done.acquire()
+    if errors:
+        raise errors[0]
 
 
 @functools.lru_cache(None)
