@@ -1,15 +1,20 @@
 """What the suite promises of itself."""
 import itertools
+import os
 import random
+import subprocess
+import sys
+import textwrap
 import zlib
+from pathlib import Path
 from types import SimpleNamespace
 
-import hypothesis
 import numpy as np
 import pytest
 
 from tests.conftest import covering
 
+ROOT = Path(__file__).parents[1]
 RNG, STATE, OWN = np.random.default_rng(0), np.random.RandomState(0), random.Random(0)
 
 
@@ -23,10 +28,19 @@ def test_the_numbers_a_test_draws_depend_on_its_name_alone(request, again):
     assert OWN.random() == random.random() == fresh
 
 
-def test_drawn_programs_are_the_same_in_every_quick_run():
-    quick, full = map(hypothesis.settings.get_profile, ("quick", "full"))
-    assert (quick.derandomize, quick.database, full.derandomize) == (True, None, False)
-    assert quick.deadline is None and full.deadline is None
+@pytest.mark.parametrize("where", [{}, {"CI": "true"}], ids=["here", "CI"])
+def test_drawn_programs_are_the_same_in_every_quick_run(where):
+    """Also under continuous integration, whose variable changes the defaults of hypothesis."""
+    program = textwrap.dedent("""
+        import hypothesis, tests.conftest
+        for name in "quick", "full":
+            profile = hypothesis.settings.get_profile(name)
+            print(name, profile.derandomize, profile.deadline, profile.database is None)
+    """)
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "GITHUB_ACTIONS")} | where
+    ran = subprocess.run([sys.executable, "-c", program], env=env, cwd=ROOT, capture_output=True, text=True, check=True)
+    quick, full = ran.stdout.splitlines()
+    assert quick == "quick True None True" and full.startswith("full False None")
 
 
 class Drawn:
