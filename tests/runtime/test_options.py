@@ -81,6 +81,8 @@ def test_a_sine_of_a_large_array_is_compiled_by_what_takes_less_time(f, newer):
 
 
 def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
+    if xla_options.is_unknown("xla_cpu_use_fusion_emitters"):
+        pytest.skip("this XLA has one way to compile them")
     f, ws, x = _layers(8)
     outs = [gradix.jit(f, compiler_options={"xla_cpu_use_fusion_emitters": newer})(ws, x) for newer in (False, True)]
     for one, other in zip(*outs):
