@@ -17,6 +17,7 @@ import numpy as np
 
 _SHARED = 1 << 15               # elements from which on rows are given to several threads
 _BLOCK = 1 << 17                # elements of rows taken together, whose copies stay in the cache of a processor
+_LONG = 1 << 12                 # elements of a row from which on it is quicker to bisect it than to compare all
 
 
 def sort(x, out) -> None:
@@ -48,13 +49,17 @@ KERNELS = {"sort": sort, "order": order, "largest": largest, "at_ranks": at_rank
 # -- numbers as integers ------------------------------------------------------------------------------------------
 
 class _Format(NamedTuple):
-    """A float format in integers: of its bits, those beside the sign, infinity, NaN, and the least that is no zero."""
+    """A float format in integers: of its bits, those beside the sign, infinity, NaN, and the least that is no zero.
+
+    `marks`: in a row in order zeros lie between the first two of these, NaNs from the last on.
+    """
 
     dtype: np.dtype
     magnitude: int
     infinity: int
     nan: int
     least: int
+    marks: np.ndarray
 
 
 @functools.lru_cache(None)
@@ -63,9 +68,11 @@ def _format(dtype) -> _Format | None:
     if dtype.kind in "biu":
         return None
     signed = np.dtype(f"int{8 * dtype.itemsize}")
+    magnitude = int(np.iinfo(signed).max)
     infinity, nan = [int(np.array(v, dtype).view(signed)) for v in (np.inf, np.nan)]
     least = 1 if dtype == np.float16 else infinity & -infinity              # XLA compares float16 as float32
-    return _Format(signed, int(np.iinfo(signed).max), infinity, nan & int(np.iinfo(signed).max), least)
+    marks = np.array([least - magnitude - 1, least, nan & magnitude], signed).view(dtype)
+    return _Format(signed, magnitude, infinity, nan & magnitude, least, marks)
 
 
 def _flipped(bits) -> np.ndarray:
@@ -129,11 +136,15 @@ def _sort(out, x, threads: int = 1) -> None:
     if form is None:
         out[...] = x
         return _put_in_order(out, threads)
-    bits, found = x.view(form.dtype), out.view(form.dtype)
     if x.itemsize > 2:
         out[...] = x
         _put_in_order(out, threads)
-    else:
+        if len(out) == 1 or out.shape[1] >= _LONG:
+            for own, row in zip(x, out):
+                _keep_equal_ones_of_row(form, own, row)
+            return
+    bits, found = x.view(form.dtype), out.view(form.dtype)
+    if x.itemsize <= 2:
         found[...] = _keys(x)
         _put_in_order(found, threads)
         found[...] = _flipped(found)
@@ -150,6 +161,19 @@ def _keep_equal_ones(form: _Format, bits, found) -> None:
             found[zeros] = own
     if magnitude[:, -1].max() > form.infinity:
         found[magnitude > form.infinity] = bits[(bits & form.magnitude) > form.infinity]
+
+
+def _keep_equal_ones_of_row(form: _Format, x, out) -> None:
+    """The same for a row, by bisection."""
+    first, last, end = out.searchsorted(form.marks)
+    if last - first < 2 and end == len(out):
+        return
+    bits, found = x.view(form.dtype), out.view(form.dtype)
+    zeros = found[first:last]
+    if zeros.any():
+        zeros[(zeros & form.magnitude) < form.least] = bits[(bits & form.magnitude) < form.least]
+    if end < len(out):
+        found[end:] = bits[(bits & form.magnitude) > form.infinity]
 
 
 def _order(out, *keys, threads: int = 1) -> None:
@@ -223,9 +247,9 @@ def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
 # -- threads ------------------------------------------------------------------------------------------------------
 
 def _by_rows(work, *arrays) -> None:
-    """`work(*arrays)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
-    rows, size = len(arrays[0]), max([a.size for a in arrays])
-    threads = min(_threads(), size // _SHARED)
+    """`work(result, operand, ...)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
+    rows, size = len(arrays[0]), arrays[1].size
+    threads = min(_threads(), size // _SHARED) if size >= 2 * _SHARED else 1
     if rows == 1:
         return work(*arrays, threads=threads)
     step = max(1, rows * _BLOCK // size)
