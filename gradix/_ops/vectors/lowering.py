@@ -14,7 +14,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
-from gradix._ops.vectors import exponential, far, powers, special, trigonometric
+from gradix._ops.vectors import exponential, far, powers, remainders, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
 
@@ -23,6 +23,7 @@ _HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
 _FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
+_LEAST_REMAINDERS = 1 << 13             # the same of remainders, whose programs take twice as long to compile
 
 
 def _pays(em, out, dtypes=_FLOATS) -> bool:
@@ -110,6 +111,29 @@ def _exceeds(em, z, wide, limit: float, ready: bool):
         return found
     total, = em.reduce([z], [zero], axes, [scalar], "add")
     return em.op("or", found.aval, found, em.compare(total, total, "NE"))
+
+
+def lower_rem(em, out, x, y):
+    """The remainder by a formula; where that does not serve, XLA's, in a loop that runs once or not at all, as above."""
+    if not _pays(em, out) or out.size < _LEAST_REMAINDERS:
+        return em.op("remainder", out, x, y)
+    dtype = _F64 if out.dtype == _F64 else _F32
+    wide, single = make_aval(out.shape, dtype), make_aval(out.shape, _F32)
+
+    def odd(x, y):
+        return remainders.is_odd(Vectors(em, dtype), Spelled(em, x), Spelled(em, y)).value
+
+    def replace(_, x, y, found):
+        where = odd(x, y)
+        exact = em.op("remainder", wide, em.select(where, x, em.constant(0, wide)), y)
+        return [em.constant(False, some.aval), x, y, em.select(where, exact, found)]
+
+    x, y = em.convert(x, dtype), em.convert(y, dtype)
+    marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))       # its maximum: XLA has vectors for that
+    none, scalar = em.constant(0, make_aval((), _F32)), make_aval((), _F32)
+    some = em.compare(em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT")
+    start = [some, x, y, _called(em, wide, remainders.remainder, x, y)]
+    return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
 def _power_of_two(em, out, x):
