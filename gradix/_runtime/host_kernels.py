@@ -33,7 +33,7 @@ def order(*keys_and_out) -> None:
 
 def largest(x, out) -> None:
     """The places of the largest of each row in IEEE's total order, the largest first, of equal ones the first."""
-    _by_rows(_largest, out, x)
+    _by_rows(_largest, out, x, block=4 * _BLOCK)
 
 
 def at_ranks(x, ranks, out) -> None:
@@ -197,6 +197,49 @@ def _parts(x) -> list:
 
 
 def _largest(out, x, threads: int = 1) -> None:
+    """In order what no lower bound excludes; where that is too much, what partition finds."""
+    (rows, n), k = x.shape, out.shape[1]
+    found = _not_below_bound(x, k)
+    if found is None or 4 * len(found) > x.size:
+        return _largest_by_partition(out, x, threads)
+    row, place = np.divmod(found, n)
+    keys = ~_keys(x.reshape(-1).take(found), False, False)
+    if keys.itemsize < 8:
+        bits = (n - 1).bit_length()
+        packed = row << 8 * keys.itemsize
+        packed += keys
+        packed -= np.iinfo(keys.dtype).min
+        packed <<= bits
+        packed |= place
+        packed.sort()
+        packed &= (1 << bits) - 1
+    else:
+        order = np.empty((1, len(found)), np.int32)
+        _order(order, row[None].astype(np.int32), keys[None])
+        packed = place.take(order[0])
+    out[...] = packed.take(row.searchsorted(np.arange(rows))[:, None] + np.arange(k))
+
+
+def _not_below_bound(x, k: int) -> np.ndarray | None:
+    """Places in the whole matrix, among them the k largest of each row: what is no less than k of the maxima of its parts."""
+    n = x.shape[1]
+    parts = min(n // max(128, 4 * k), 64)
+    if parts < 2:
+        return None
+    if x.dtype.kind not in "biuf" or x.dtype == np.float16:                 # which NumPy compares slowly
+        x = _keys(x, False, False)
+    size = n // parts
+    is_float = x.dtype.kind == "f"
+    maxima = (np.fmax if is_float else np.maximum).reduce(x[:, :parts * size].reshape(len(x), parts, size), 1)
+    if is_float and (nans := np.isnan(maxima)).any():                       # of either sign, so no bound
+        maxima[nans] = -np.inf
+    quick = maxima.astype(np.int32) if x.itemsize < 4 else maxima           # which NumPy parts by vectors
+    quick.partition(size - k, -1)
+    below = x < quick[:, size - k, None].astype(x.dtype)
+    return np.flatnonzero(np.logical_not(below, out=below))                 # NaN is among them
+
+
+def _largest_by_partition(out, x, threads: int) -> None:
     """By the k-th of each row and what is no smaller; where too much equals it, with places below the keys."""
     keys = ~_keys(x, False, False)
     keys = keys.astype(np.int32) if keys.itemsize < 4 else keys             # which NumPy parts by vectors
@@ -246,13 +289,13 @@ def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
 
 # -- threads ------------------------------------------------------------------------------------------------------
 
-def _by_rows(work, *arrays) -> None:
+def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
     """`work(result, operand, ...)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
     rows, size = len(arrays[0]), arrays[1].size
     threads = min(_threads(), size // _SHARED) if size >= 2 * _SHARED else 1
     if rows == 1:
         return work(*arrays, threads=threads)
-    step = max(1, rows * _BLOCK // size)
+    step = max(1, rows * block // size)
 
     def some(first, last):
         for start in range(first, last, step):

@@ -70,6 +70,32 @@ def test_the_largest_of_rows(shape, dtype):
         np.testing.assert_array_equal(found, np.argsort(~key, -1, kind="stable")[:, :k])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("k", [1, 7, 60])
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_the_few_largest_of_long_rows(dtype, k):
+    """Some rows with numbers that comparisons leave out or find equal, one with nothing else; one whose largest stand together."""
+    rng, dtype = np.random.default_rng(k), np.dtype(dtype)
+    x = numbers((9, 1003), dtype)
+    info = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
+    x[:6] = np.linspace(float(info.min) / 4, float(info.max) / 4, 6018).astype(dtype)[rng.permutation(6018)].reshape(6, 1003)
+    x[1] = np.sort(x[1])
+    if dtype.kind not in "iu":
+        place = np.arange(1003)
+        x[2, place % (1003 // 7) < 3] = -np.nan                 # every element of some of 7 parts
+        x[3, place % (1003 // 4) < 31] = -np.nan
+        bits(x)[2:4, ::300] = (bits(np.array([np.inf, -np.inf], dtype)) | 1).repeat(2)          # signalling
+        x[4, ::50], x[4, 1::2] = info.smallest_subnormal, -0.0
+        x[4, x[4] > info.tiny] = 0
+        x[5] = -np.nan
+    wanted = np.argsort(~in_total_order(x), -1, kind="stable")
+    found = np.empty((9, k), "int32")
+    host_kernels.largest(x, found)
+    np.testing.assert_array_equal(found, wanted[:, :k])
+    host_kernels.largest(x[2:3], found[:1])
+    np.testing.assert_array_equal(found[:1], wanted[2:3, :k])
+
+
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("shape", SHAPES[1:])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -16,8 +16,8 @@ _I32 = np.dtype("int32")
 _LEAST = 1 << 9             # elements below which XLA's sort takes no longer than a call of NumPy
 _RANKS = 16                 # ranks up to which finding them one by one takes no longer than sorting
 # Nanoseconds, measured: XLA's partial sort, scanning an element, and one level of its heap; NumPy's partition of an
-# element and the call.
-_SCAN, _HEAP, _PARTITION, _CALL = 2.3, 30.0, 3.0, 20_000.0
+# element; comparing one with a bound, a row of them, and one that is found; the call.
+_SCAN, _HEAP, _PARTITION, _COMPARE, _ROW, _FOUND, _CALL = 2.3, 30.0, 4.0, 1.2, 1000.0, 60.0, 100_000.0
 
 
 def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
@@ -105,8 +105,10 @@ def emit_top_k(em, outs, x, k: int, axis: int):
 def _partition_pays(aval, k: int, axis: int) -> bool:
     """Whether NumPy finds the largest quicker than XLA's partial sort, which there is for float32 only."""
     n = aval.shape[axis]
-    partial_sort = aval.size // n * (n * _SCAN + k * math.log2(n) * _HEAP)
-    return aval.dtype != np.float32 or partial_sort > aval.size * _PARTITION + _CALL
+    rows = aval.size // n
+    partial_sort = rows * (n * _SCAN + k * math.log2(n) * _HEAP)
+    bounded = aval.size * _COMPARE + rows * (_ROW + k * _FOUND)
+    return aval.dtype != np.float32 or partial_sort > min(bounded, aval.size * _PARTITION) + _CALL
 
 
 # -- comparators --------------------------------------------------------------------------------------------------
