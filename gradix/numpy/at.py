@@ -61,6 +61,10 @@ class IndexUpdateRef:
     def __repr__(self) -> str:
         return f"IndexUpdateRef({self.array!r}, {self.index!r})"
 
+    def __getattr__(self, name):
+        known = ", ".join([f".{method}" for method in vars(type(self)) if not method.startswith("_") and method not in self.__slots__])
+        raise AttributeError(f"x.at[index] has no attribute {name!r}. It has {known}.")
+
     def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None, fill_value=None,
             out_sharding=None, wrap_negative_indices: bool = True):
         """`x[index]`, with a choice of what integers out of bounds take.

@@ -27,6 +27,7 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
+from gradix.numpy.shapes import moveaxis
 
 _BOOL = np.dtype(bool)
 
@@ -177,16 +178,15 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     """
     if x is None:
         y = inexact_operand("trapezoid", y)
-        step = dx
         axis = axis_of(axis, y.aval.ndim)
+        step = dx
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)
-        axis = axis_of(axis, y.aval.ndim)
-        step = diff(x) if x.aval.ndim == 1 else diff(x, axis=axis)
         if x.aval.ndim == 1:
-            shape = [1] * y.aval.ndim
-            shape[axis] = step.aval.shape[0]
-            step = lax.reshape(step, tuple(shape))
+            axis, step = axis_of(axis, y.aval.ndim), diff(x)
+            step = lax.expand_dims(step, range(1, y.aval.ndim - axis))
+        else:                                       # of any rank: the other axes are aligned from the last one on
+            y, step, axis = moveaxis(y, axis, -1), diff(moveaxis(x, axis, -1)), -1
     first = lax.slice_in_dim(y, 1, None, axis=axis) if y.aval.shape[axis] else y
     pairs = add(first, lax.slice_in_dim(y, 0, -1, axis=axis) if y.aval.shape[axis] else y)
     return multiply(like(y, 0.5), sum(multiply(step, pairs), axis))

@@ -121,10 +121,13 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     else:
         ends = [convert(v, dtype) for v in asarray(range)] if len(range) == 2 else _bad_range(range)
     low, high = ends
+    count = known_int(bins, "bins argument of histogram_bin_edges")
+    if count < 0:
+        raise ValueError(f"bins must not be negative: it is how many there are, or their edges; got {count}.")
     flat = lax.eq(low, high)
     half = number(0.5, dtype)
     low, high = choose(flat, lax.sub(low, half), low), choose(flat, lax.add(high, half), high)
-    return linspace(low, high, known_int(bins, "bins argument of histogram_bin_edges") + 1, dtype=dtype)
+    return linspace(low, high, count + 1, dtype=dtype)
 
 
 def _bad_range(range):

@@ -89,6 +89,8 @@ def lexsort(keys, axis: int = -1):
     """
     if isinstance(keys, (Array, np.ndarray)):
         keys = lax.unstack(as_operand("lexsort", keys), 0)
+    elif not hasattr(keys, "__iter__"):
+        raise TypeError(f"lexsort takes a sequence of keys, got {keys!r}; for one key use argsort.")
     keys = [as_operand("lexsort", k, i) for i, k in enumerate(keys)]
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")

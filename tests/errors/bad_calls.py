@@ -213,6 +213,12 @@ len of scalar | len(jnp.asarray(1.0)) | TypeError | unsized|0-d|len|scalar
 """
 
 VALUES = """
+histogram of less than no bins | jnp.histogram(x, bins=-1) | ValueError IndexError | bins.*-1
+lexsort of a number | jnp.lexsort(5) | TypeError | sequence of keys.*5
+gather without dimension numbers | lax.gather(x, n[:, None], None, (1,)) | TypeError AttributeError | GatherDimensionNumbers.*None
+conv of vectors | lax.conv(x, x, (1,), "SAME") | TypeError ValueError IndexError | batch.*\\(3,\\)
+unknown update | x.at[0].increment(1) | AttributeError | increment.*\\.add
+trapezoid of other places | jnp.trapezoid(m, jnp.ones((4, 5))) | ValueError TypeError | \\(4, 4\\).*\\(2, 2\\)
 bool of many | bool(x) | ValueError | ambiguous|any|truth
 bool of none | bool(jnp.zeros(0)) | ValueError | empty|ambiguous
 int of many | int(x) | TypeError ValueError | scalar|size|one|0-dim

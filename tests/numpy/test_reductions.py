@@ -200,6 +200,10 @@ def test_differences_and_integrals():
     same(jnp.gradient(F, 2.0, axis=2), np.gradient(F, 2.0, axis=2))
     same(jnp.trapezoid(F, places), np.trapezoid(F, places))
     same(jnp.trapezoid(F, dx=0.5, axis=0), np.trapezoid(F, dx=0.5, axis=0))
+    for y, at, axis in [(x, F[0], -1), (F, F[0], -1), (F[0], F, -1), (F[0], F[0], 0), (F[0], F[0, :, :1], 0)]:
+        same(jnp.trapezoid(y, at, axis=axis), np.trapezoid(y, at, axis=axis))
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        jnp.trapezoid(F, F[0], axis=1)
     angles = np.array([0, 3, 6.5, 10, -2], np.float32)
     same(jnp.unwrap(angles), np.unwrap(angles), 1e-5)
     same(jnp.unwrap(np.array([0, 3, 6, 1]), period=4), np.unwrap(np.array([0, 3, 6, 1]), period=4))

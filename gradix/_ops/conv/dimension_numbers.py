@@ -37,6 +37,9 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
     if len(lhs_shape) != len(rhs_shape):
         raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
                         f"{len(lhs_shape)} and {len(rhs_shape)}: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+    if len(lhs_shape) < 2:
+        raise TypeError("convolution requires lhs and rhs to have axes of batch and features at least, got shapes "
+                        f"{tuple(lhs_shape)} and {tuple(rhs_shape)}.")
     if dimension_numbers is None:
         plain = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(plain, plain, plain)

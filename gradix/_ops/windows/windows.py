@@ -174,6 +174,8 @@ def windows(operand_shape, indices_shape, dnums, slice_sizes) -> Windows:
 
 def canonical_numbers(dnums, kind):
     """Dimension numbers that can be hashed: five tuples."""
+    if not isinstance(dnums, tuple):
+        raise TypeError(f"dimension_numbers must be a lax.{kind.__name__}, got {dnums!r}.")
     for d in dnums:
         if type(d) is not tuple:
             return kind(*[tuple([index(i) for i in d]) for d in dnums])
