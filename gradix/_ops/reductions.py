@@ -79,14 +79,21 @@ _PLACES = 1 << 12               # elements among which finding the place of the 
 
 
 class Extremum(Reduction):
-    """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally."""
+    """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
 
-    def specialise(self, x, *, axes, out_sharding=None):
+    With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that are only subtracted
+    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the exponentials.
+    """
+
+    def abstract(self, x, *, axes, drops_nan=False, out_sharding=None):
+        return super().abstract(x, axes=axes)
+
+    def specialise(self, x, *, axes, drops_nan=False, out_sharding=None):
         if len(axes) != x.ndim or not 0 < x.size <= _PLACES or x.dtype.char not in _PLACED:
             return None
         return _SHORT_EXTREMA[self.hlo] if x.ndim == 1 else _WHOLE_EXTREMA[self.hlo]
 
-    def host(self, x, *, axes, out_sharding=None):
+    def host(self, x, *, axes, drops_nan=False, out_sharding=None):
         rule = self.specialise(x, axes=axes)
         return rule(x) if rule else super().host(x, axes=axes)
 
@@ -101,7 +108,9 @@ class Extremum(Reduction):
         winners = convert_element_type(eq(x, wide), t.aval.dtype)
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
 
-    def lower(self, em, out, x, *, axes, out_sharding=None):
+    def lower(self, em, out, x, *, axes, drops_nan=False, out_sharding=None):
+        if drops_nan:
+            return self._plainly(em, x, axes, out)
         large = is_left_to_library(em.platform, x.aval)
         if large or x.aval.dtype in _WIDE_INTEGERS:
             found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._carefully(em, x, (axis,), out),
@@ -277,17 +286,17 @@ argmin_p = ArgExtremum("argmin", np.argmin, "minimum", highest)
 
 # -- faces --------------------------------------------------------------------------------------------------------
 
-def _reduce(prim, operand, axes):
+def _reduce(prim, operand, axes, **params):
     x = operand if isinstance(operand, Array) else as_operand(prim.name, operand)
     if type(axes) is not tuple:
         axes = tuple(axes)
     ndim = x.aval.ndim
     for a in axes:
         if type(a) is not int or not 0 <= a < ndim:
-            return _reduce(prim, x, _whole_axes(x, axes))
+            return _reduce(prim, x, _whole_axes(x, axes), **params)
     if len(axes) > 1 and len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
-    return bind(prim, (x,), {"axes": axes})
+    return bind(prim, (x,), {"axes": axes, **params})
 
 
 def _whole_axes(x, axes) -> tuple:
@@ -336,6 +345,11 @@ def reduce_max(operand, axes):
         Array(3., dtype=float32)
     """
     return _reduce(reduce_max_p, operand, axes)
+
+
+def max_of_numbers(operand, axes):
+    """The largest element over `axes`; where there is a NaN, that or the largest of the others."""
+    return _reduce(reduce_max_p, operand, axes, drops_nan=True)
 
 
 def reduce_min(operand, axes):

@@ -66,8 +66,8 @@ from gradix._ops.windows.reduce_windows import (
     select_and_gather_add_p, select_and_scatter_add_p,
 )
 from gradix._ops.reductions import (
-    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min,
-    reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
+    argmax, argmax_p, argmin, argmin_p, max_of_numbers as _max_of_numbers, reduce_and, reduce_and_p, reduce_max,
+    reduce_max_p, reduce_min, reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
 )
 from gradix._ops.random.rng import RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p
 from gradix._ops.indexing.scatter import (

@@ -19,6 +19,7 @@ from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of, positions_and_names
 from gradix.numpy.moments import count_of
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
+from gradix.numpy.reductions import max_of_numbers
 from gradix.numpy.selection import where as choose
 
 _INF = math.inf
@@ -53,8 +54,7 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
     axes, everything = _axes(axis, a.aval.ndim)
     if where is not None:
         a = choose(where, a, 0)
-    shift = stop_gradient(_finite(jnp.max(lax.real(a) if _is_complex(a) else a, axis=everything, keepdims=True, initial=-_INF,
-                                          where=where)))
+    shift = stop_gradient(_finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where)))
     terms = lax.exp(a - shift)
     total = jnp.sum(terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where)
     shift = shift if keepdims else lax.squeeze(shift, axes)
@@ -134,7 +134,7 @@ def softmax(x, axis=-1, where=None):
 
 def _exponentials(x, axes, where):
     """The exponentials of x less its maximum, their sum, and the exponents."""
-    shift = stop_gradient(jnp.max(x, axis=axes, keepdims=True, initial=-_INF, where=where))
+    shift = stop_gradient(max_of_numbers(x, axes, -_INF, where))       # the exponentials keep NaN
     exponents = (x if where is None else choose(where, x, -_INF)) - shift
     terms = lax.exp(exponents)
     return terms, jnp.sum(terms, axis=axes, keepdims=True, where=where), exponents

@@ -224,6 +224,11 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
     return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
 
 
+def max_of_numbers(a, axis, initial, where):
+    """`max` with its axes kept, for results that are NaN anyway where an element is: compiled, it may miss the NaN."""
+    return _extreme("max", lax._max_of_numbers, lax.max, a, axis, None, True, initial, where)
+
+
 @replayed
 def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The smallest element, over all axes or some; NaN if there is one.
