@@ -8,33 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, log, prod
 
+import numpy as np
+
 from gradix._core.aval import make_aval
 from gradix._ops.dimensions import i64_array
 from gradix._ops.kernel_loops import apart
 
+WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))     # rows of them: no vectors
+_INT = np.dtype("int32")
 _LEAST = 1 << 12        # elements worth a tree
+_LEAST_ONCE = 1 << 16   # the same where each is given once: what XLA has for sums and products is quick to compile
 _BLOCKS = 14            # in one pass: with more than 15, XLA no longer computes what comes before in the same pass
 _LANES = 16             # elements side by side that need no reduction within a vector
 _REST = 16              # elements of a row that are left to an ordinary reduction
 
 
-def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool):
+def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None, within: bool = False):
     """`x` reduced over `axes`, or None where blocks would not pay.
 
     Args:
-        combine: the name of an operation to which an element may be given twice: maximum, minimum, and, or.
+        combine: the name of an operation.
         finish: `finish(x, axis, out)` reduces the little that is left over one axis.
         columns: also reduce over leading axes, which XLA has vectors for, if not for every operation.
+        neutral: the neutral element of an operation to which an element may not be given twice, as it may to maximum,
+            minimum, and, or.
+        within: whether `x` is what other axes were reduced to.
     """
     shape = x.aval.shape
-    if em.platform != "cpu" or not all(type(n) is int for n in shape) or prod(shape) < _LEAST:
+    if em.platform != "cpu" or not all(type(n) is int for n in shape):
+        return None
+    if prod(shape) < (_LEAST if neutral is None or within else _LEAST_ONCE):
         return None
     axes = sorted(axes)
     start = next((i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i), 0)
     if start:                                               # apart: the last ones, then the others
         inner = make_aval(_without(shape, axes[start:]), out.dtype)
-        part = emit_tree(em, inner, x, axes[start:], combine, finish, columns=columns)
-        return None if part is None else emit_tree(em, out, part, axes[:start], combine, finish, columns=columns)
+        part = emit_tree(em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral)
+        return None if part is None else emit_tree(
+            em, out, part, axes[:start], combine, finish, columns=columns, neutral=neutral, within=True)
     outer, count, inner = (prod(s) for s in (shape[:axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1:]))
     target = 1 if inner >= _LANES else max(ceil(_REST / inner), count // (_BLOCKS * _LANES))
     if count < (2 if target == 1 else 4 * target) or inner >= _LANES and not columns:
@@ -46,7 +57,7 @@ def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool
     for stage in range(stages):
         size = ceil(count / blocks) if stage < stages - 1 else target
         size = min(count, -(-size // 8) * 8) if inner == 1 else size
-        x = _combined(em, x, count, size, inner, combine, own=stage > 0)
+        x = _combined(em, x, count, size, inner, combine, neutral, own=stage > 0)
         count = size
     if count > 1:
         result = make_aval((*rows, inner) if inner > 1 else rows, out.dtype)
@@ -59,8 +70,10 @@ def _without(shape, axes) -> tuple:
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
-def _combined(em, x, count: int, size: int, inner: int, combine: str, own: bool):
-    """Rows of `count` times `inner` elements made rows of `size` times `inner`; the last block may overlap the one before.
+def _combined(em, x, count: int, size: int, inner: int, combine: str, neutral: int | None, own: bool):
+    """Rows of `count` times `inner` elements made rows of `size` times `inner`.
+
+    The last block may overlap the one before; what they share is made neutral in it, where it may not be given twice.
 
     With `own`, XLA may not make one loop of it and what comes before, which would compute that once for each block.
     """
@@ -68,6 +81,11 @@ def _combined(em, x, count: int, size: int, inner: int, combine: str, own: bool)
 
     def write(x):
         parts = [_block(em, x, axis, min(first, count - size) * inner, size * inner) for first in range(0, count, size)]
+        shared = len(parts) * size - count
+        if shared and neutral is not None:
+            place = em.iota(make_aval(result.shape, _INT), axis)
+            again = em.compare(place, em.constant(shared * inner, place.aval), "LT")
+            parts[-1] = em.select(again, em.constant(neutral, result), parts[-1])
         while len(parts) > 1:
             parts = [em.op(combine, result, *parts[i:i + 2]) if i + 1 < len(parts) else parts[i]
                      for i in range(0, len(parts), 2)]

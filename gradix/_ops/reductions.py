@@ -18,7 +18,7 @@ from gradix._ops.extrema import LIBRARY_FLOATS, emit_extremum, is_left_to_librar
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
-from gradix._ops.reduction_trees import emit_tree
+from gradix._ops.reduction_trees import WORDS, emit_tree
 
 _TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
@@ -73,7 +73,6 @@ class Reduction(Primitive):
         return {"axes": params["axes"]}
 
 
-_WIDE_INTEGERS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))  # rows: no vectors
 _PLACED = frozenset("fdbhilqBHILQ")
 _PLACES = 1 << 12               # elements among which finding the place of the extremum is quicker than comparing pairs
 
@@ -112,7 +111,7 @@ class Extremum(Reduction):
         if drops_nan:
             return self._plainly(em, x, axes, out)
         large = is_left_to_library(em.platform, x.aval)
-        if large or x.aval.dtype in _WIDE_INTEGERS:
+        if large or x.aval.dtype in WORDS:
             found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._carefully(em, x, (axis,), out),
                               columns=large)
             if found is not None:
@@ -151,6 +150,14 @@ class Product(Reduction):
         if x.dtype in dtypes.FLOAT and x.dtype.itemsize < 4:
             return np.multiply.reduce(x, axis=axes, dtype=_WIDE).astype(x.dtype)
         return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
+
+    def lower(self, em, out, x, *, axes, out_sharding=None):
+        if out.dtype not in WORDS | dtypes.FLOAT or out.dtype.itemsize == 1:
+            return self._plainly(em, x, axes, out)
+        wide = _WIDE if out.dtype in dtypes.FLOAT and out.dtype.itemsize < 4 else out.dtype
+        found = emit_tree(em, make_aval(out.shape, wide), em.convert(x, wide), axes, self.hlo,
+                          lambda x, axis, out: self._plainly(em, x, (axis,), out), columns=wide != out.dtype, neutral=1)
+        return self._plainly(em, x, axes, out) if found is None else em.convert(found, out.dtype)
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents

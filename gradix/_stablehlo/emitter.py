@@ -233,7 +233,9 @@ class Emitter(Structured):
         if storage_dtype(x.aval.dtype).kind == "c" and storage_dtype(dtype).kind != "c":
             real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
             return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
-        return self.op("convert", out, x)
+        found = self.op("convert", out, x)
+        found.narrow = x.aval.dtype
+        return found
 
     def bitcast(self, x: Value, out) -> Value:
         """The same bits as another type; `out` has an axis more or less when the widths differ."""

@@ -9,6 +9,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix._ops import basis, reduction_trees
 from gradix.experimental import enable_x64
 
 SHAPES = [((5000,), (0,)), ((4099,), (0,)), ((70001,), (0,)), ((1_000_003,), (0,)), ((73, 1021), (1,)), ((1021, 73), (0,)),
@@ -108,3 +109,73 @@ def test_extrema_of_what_was_computed_under_every_transformation():
     for _ in range(3):
         expected = expected + expected.max() - expected.min(0)
     np.testing.assert_array_equal(np.asarray(looped(x[0])), expected)
+
+
+@pytest.fixture
+def small_arrays_too(monkeypatch):
+    monkeypatch.setattr(reduction_trees, "_LEAST_ONCE", 1 << 12)
+    monkeypatch.setattr(basis, "_LONG", 1)
+
+
+@pytest.mark.parametrize("shape, axes", SHAPES, ids=str)
+def test_sums_give_each_element_once(shape, axes, small_arrays_too):
+    whole = values(shape, "int32")
+    for x in (whole, whole.astype("int16"), whole.astype("uint8"), whole > 0):
+        out = x.dtype if x.dtype.itemsize > 1 else "int32"
+        found = gradix.jit(lambda x, out=out: jnp.sum(x, axes, dtype=out))(x)
+        np.testing.assert_array_equal(found, x.sum(axes, dtype=out))
+    half = (whole % 9 - 4).astype("float16")                                # float32 holds such sums exactly
+    found = gradix.jit(lambda x: jnp.sum(x, axes))(half)
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, half.sum(axes, dtype="float64").astype("float16"))
+
+
+@pytest.mark.parametrize("shape, axes", SHAPES, ids=str)
+def test_products_give_each_element_once(shape, axes, small_arrays_too):
+    whole = values(shape, "int32")
+    factors = np.where(whole % 50 == 3, 2.0, np.where(whole % 50 == 7, 0.5, np.where(whole % 2, 1.0, -1.0)))
+    for dtype in ("float32", "float16", ml_dtypes.bfloat16):                # powers of two, of which few are not one
+        x = factors.astype(dtype)
+        found, wanted = np.asarray(gradix.jit(lambda x: jnp.prod(x, axes))(x)), factors.prod(axes)
+        assert found.dtype == dtype
+        inside = (abs(wanted) > 2.0**-14) & (abs(wanted) < 2.0**15)
+        np.testing.assert_array_equal(np.where(inside, found, 0), np.where(inside, wanted, 0))
+    odd = whole | 1
+    np.testing.assert_array_equal(gradix.jit(lambda x: jnp.prod(x, axes))(odd), odd.prod(axes, dtype="int32"))
+
+
+def test_sums_and_products_of_what_is_not_finite(small_arrays_too):
+    sums, products = gradix.jit(lambda x: jnp.sum(x, axis=1)), gradix.jit(lambda x: jnp.prod(x, axis=1))
+    x = np.ones((6, 1021), "float16")
+    x[0, 3], x[1, 1020], x[2, [0, 500]], x[3, 77], x[4] = np.nan, np.inf, (np.inf, -np.inf), -np.inf, 100
+    wanted = np.array([np.nan, np.inf, np.nan, -np.inf, np.inf, 1021], "float16")       # of 100: more than float16 holds
+    np.testing.assert_array_equal(sums(x), wanted)
+    x[4], x[5, 9] = 1, 0
+    for dtype in ("float16", "float32"):
+        np.testing.assert_array_equal(products(x.astype(dtype)), [np.nan, np.inf, -np.inf, -np.inf, 1, 0])
+
+
+def test_sums_and_products_under_every_transformation(small_arrays_too):
+    x = values((3, 80, 70), "int32")
+    for name in ("sum", "prod"):
+        mapped = gradix.jit(gradix.vmap(lambda a: getattr(jnp, name)(a, axis=1)))
+        np.testing.assert_array_equal(mapped(x), getattr(x, name)(2, dtype="int32"))
+    half = (x % 9 - 4).astype("float16")
+    np.testing.assert_array_equal(gradix.jit(gradix.grad(lambda a: jnp.sum(a)))(half), np.ones_like(half))
+    single = (1 + np.random.default_rng(1).standard_normal((2, 5000)) * 1e-2)
+    slope = gradix.jit(gradix.grad(lambda a: jnp.prod(a, axis=1).sum()))(single.astype("float32"))
+    np.testing.assert_allclose(slope, single.prod(1, keepdims=True) / single, rtol=1e-4)
+    counted = gradix.jit(lambda a: lax.fori_loop(0, 3, lambda i, n: n + jnp.sum(a > n, dtype="int32"), 0))
+    n = 0
+    for _ in range(3):
+        n += (x > n).sum()
+    assert int(counted(x)) == n
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_sums_and_products_of_nothing_and_one(n, small_arrays_too):
+    for shape in ((n,), (5000, n), (n, 5000)):
+        for dtype in ("int32", "float16"):
+            x = np.full(shape, -1, dtype)
+            np.testing.assert_array_equal(gradix.jit(lambda a: jnp.sum(a, axis=0))(x), x.sum(0, dtype=dtype))
+            np.testing.assert_array_equal(gradix.jit(lambda a: jnp.prod(a, axis=-1))(x), x.prod(-1, dtype=dtype))
