@@ -149,9 +149,10 @@ def _tiny(x):
 def _gamma(key, a, *, shape, dtype, log_space):
     a = spread(a, dtype, shape)
     keys = random_split(key, (size_of(shape),))
+    a = lax.reshape(a, keys.aval.shape)             # loops over short rows would have no vectors
     if keys.aval.dtype is not dtypes.KEY:           # of an array of them the first would draw for all
-        return lax.reshape(lax.map(lambda lane: _gammas(*lane, log_space), (keys, lax.reshape(a, keys.aval.shape))), shape)
-    return _gammas(lax.reshape(keys, shape), a, log_space)
+        return lax.reshape(lax.map(lambda lane: _gammas(*lane, log_space), (keys, a)), shape)
+    return lax.reshape(_gammas(keys, a, log_space), shape)
 
 
 draw_gamma = _gamma

@@ -73,6 +73,20 @@ def test_bits_on_the_host_and_compiled(count, width):
         np.testing.assert_array_equal(eager, compiled)
 
 
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+@pytest.mark.parametrize("keys, shape", [((), (3000, 3)), ((), (100, 7, 31)), ((2100,), (2,)), ((50, 3), (9, 4))])
+def test_bits_in_short_rows(keys, shape, width):
+    """Large arrays of short rows are drawn as one long row."""
+    with gradix.enable_x64():
+        some = random.split(KEY, keys) if keys else KEY
+        compiled = np.asarray(gradix.jit(lambda k: bits.random_bits(k, width, shape))(some))
+        assert compiled.shape == keys + shape
+        for place in np.ndindex(*keys):
+            if sum(place) % 40 == 0:
+                row = bits.random_bits(some[place] if keys else some, width, (int(np.prod(shape)),))
+                np.testing.assert_array_equal(compiled[place].reshape(-1), row)
+
+
 def test_bits_are_the_blocks_in_order():
     with gradix.enable_x64():
         first, second = zip(*[block(0, 42, 0, n) for n in range(20)])

@@ -1,6 +1,7 @@
 """Random keys and bits: random_seed, random_wrap, random_unwrap, random_split, random_fold_in, random_bits."""
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -11,6 +12,7 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
 from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
+from gradix._ops.kernel_loops import apart
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.threefry import (
     U32,
@@ -38,6 +40,7 @@ from gradix._ops.random.wide_keys import (
     joined,
 )
 
+_SHORT_ROW, _LARGE = 32, 1 << 12        # elements
 _BITS: dict[int, np.dtype] = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
 
@@ -237,12 +240,25 @@ class RandomBits(_Keys):
     def lower(self, em, out, keys, *, bit_width, shape):
         if is_wide(keys.aval.dtype):
             return emit_bits(em, out, keys)
-        first, second = emit_counted(em, keys, prod(shape))
-        if bit_width == 64:
-            words = emit_joined(em, second, first, U64)
-        else:
-            words = em.convert(em.op("xor", first.aval, first, second), out.dtype)
-        return em.reshape(words, out.shape)
+        flat = make_aval((*keys.aval.shape, prod(shape)), out.dtype)
+        write = partial(_emit_words, em, out=flat)
+        if em.platform == "cpu" and _has_short_rows(out.shape):
+            # What follows is then a loop over all elements; with the counters in it, a loop over each short row.
+            return em.reshape(apart(em, "bits", flat, write, keys), out.shape)
+        return em.reshape(write(keys), out.shape)
+
+
+def _has_short_rows(shape) -> bool:
+    """Whether an array is large, and its last axis too short for vectors to pay in loops over it."""
+    return all(type(n) is int for n in shape) and len(shape) > 1 and shape[-1] < _SHORT_ROW and prod(shape) >= _LARGE
+
+
+def _emit_words(em, keys, out):
+    """Bits along the last axis of `out`."""
+    first, second = emit_counted(em, keys, out.shape[-1])
+    if out.dtype == U64:
+        return emit_joined(em, second, first, U64)
+    return em.convert(em.op("xor", first.aval, first, second), out.dtype)
 
 
 class Threefry(_Keys):
