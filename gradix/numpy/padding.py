@@ -23,6 +23,8 @@ from gradix.numpy.reductions import max, min
 from gradix.numpy.shapes import moveaxis
 
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+_LONG_ROW = 128         # elements of the last axis from which whole rows are copied quicker than elements picked one by one
+_LARGE = 1 << 12
 _OPTIONS: dict[str, frozenset] = {
     "constant": frozenset({"constant_values"}), "linear_ramp": frozenset({"end_values"}),
     "reflect": frozenset({"reflect_type"}), "symmetric": frozenset({"reflect_type"}),
@@ -152,8 +154,13 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
         return _pad_statistic(x, axis, lo, hi, mode, options.get("stat_length"))
     if kind == "odd" and not (mode == "reflect" and n == 1):
         return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
+    if mode == "reflect" and n == 1:
+        mode = "edge"
+    ends = _ends(x, axis, lo, hi, mode) if x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE else None
+    if ends is not None:
+        return lax.concatenate([ends[0], x, ends[1]], axis)
     at = np.arange(-lo, n + hi)
-    if mode == "edge" or (mode == "reflect" and n == 1):
+    if mode == "edge":
         at = np.clip(at, 0, n - 1)
     elif mode == "wrap":
         at = at % n
@@ -164,6 +171,19 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
         at = at % (2 * n - 2)
         at = np.minimum(at, 2 * n - 2 - at)
     return take_index(x, (*[slice(None)] * axis, at.astype(np.int32)))
+
+
+def _ends(x, axis: int, lo: int, hi: int, mode: str):
+    """What stands before and after; None where the array is too short to be copied once."""
+    n = x.aval.shape[axis]
+    if mode == "edge":
+        return _spread(_part(x, axis, 0, 1), axis, lo), _spread(_part(x, axis, n - 1, n), axis, hi)
+    gap = 1 if mode == "reflect" else 0
+    if builtin_max(lo, hi) > n - gap:
+        return None
+    if mode == "wrap":
+        return _part(x, axis, n - lo, n), _part(x, axis, 0, hi)
+    return [lax.rev(_part(x, axis, a, b), (axis,)) for a, b in ((gap, gap + lo), (n - gap - hi, n - gap))]
 
 
 def _part(x, axis: int, start, stop, step=None):
@@ -184,6 +204,10 @@ def _pad_odd(x, axis: int, lo: int, hi: int, gap: int):
 
 def builtin_min(a: int, b: int) -> int:
     return a if a < b else b
+
+
+def builtin_max(a: int, b: int) -> int:
+    return a if a > b else b
 
 
 def _spread(edge, axis: int, count: int):

@@ -171,6 +171,21 @@ def test_padding_by_a_function_and_by_traced_values():
     same(gradix.grad(lambda x: (jnp.pad(x, 1, "edge") ** 2).sum())(jnp.array([1.0, 2.0])), [4, 8])
 
 
+@pytest.mark.parametrize("shape, widths", [
+    ((40, 150), 2), ((40, 150), ((0, 3), (5, 0))), ((40, 150), ((39, 40), (149, 150))), ((40, 150), ((90, 1), (1, 310))),
+    ((5000,), (4999, 5000)), ((1, 5000), 3), ((2, 3, 1000), ((1, 2), (3, 2), (0, 1)))])
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_padding_of_long_rows(mode, shape, widths):
+    """Long rows are copied whole, unless the padding is longer than what there is to copy."""
+    x = np.random.default_rng(0).integers(0, 99, shape).astype(np.float32)
+    f = gradix.jit(lambda x: jnp.pad(x, widths, mode))
+    want = np.pad(x, widths, mode)
+    same(f(x), want)
+    same(jnp.pad(jnp.asarray(x), widths, mode), want)
+    source = np.pad(np.arange(x.size).reshape(shape), widths, mode)
+    same(gradix.grad(lambda x: f(x).sum())(jnp.asarray(x)), np.bincount(source.reshape(-1), minlength=x.size).reshape(shape))
+
+
 def test_take_fills_out_of_bounds():
     x = jnp.arange(3.0)
     same(jnp.take(x, jnp.array([2, 3, -3, -4])), [2, np.nan, 0, np.nan])
