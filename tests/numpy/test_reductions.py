@@ -200,6 +200,11 @@ def test_differences_and_integrals():
     same(jnp.gradient(F, 2.0, axis=2), np.gradient(F, 2.0, axis=2))
     same(jnp.trapezoid(F, places), np.trapezoid(F, places))
     same(jnp.trapezoid(F, dx=0.5, axis=0), np.trapezoid(F, dx=0.5, axis=0))
+    for ends in ([np.inf, 1, 2], [1, 2, -np.inf], [np.inf, 1, -np.inf], [1, np.nan, np.inf], [2, np.inf, 1], [5, 7], [np.inf, np.inf]):
+        with np.errstate(invalid="ignore"):
+            same(jnp.trapezoid(np.float32(ends)), np.trapezoid(np.float32(ends)))
+    same(jnp.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2), np.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2))
+    same(gradix.grad(lambda y: jnp.trapezoid(y, dx=2.0))(jnp.array([1.0, np.inf, 3.0, -np.inf])), [1, 2, 2, 1])
     for y, at, axis in [(x, F[0], -1), (F, F[0], -1), (F[0], F, -1), (F[0], F[0], 0), (F[0], F[0, :, :1], 0)]:
         same(jnp.trapezoid(y, at, axis=axis), np.trapezoid(y, at, axis=axis))
     with pytest.raises(ValueError, match="Incompatible shapes"):
