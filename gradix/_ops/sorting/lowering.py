@@ -13,11 +13,11 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 
 _I32 = np.dtype("int32")
-_LEAST = 1 << 9             # elements below which XLA's sort takes no longer than a call of NumPy
+_LEAST = 1 << 12            # elements times levels of halving below which XLA's sort takes no longer than a call of NumPy
 _RANKS = 16                 # ranks up to which finding them one by one takes no longer than sorting
 # Nanoseconds, measured: XLA's partial sort, scanning an element, and one level of its heap; NumPy's partition of an
-# element; comparing one with a bound, a row of them, and one that is found; the call.
-_SCAN, _HEAP, _PARTITION, _COMPARE, _ROW, _FOUND, _CALL = 2.3, 30.0, 4.0, 1.2, 1000.0, 60.0, 100_000.0
+# element, and of a row; comparing one with a bound, a row of them, and one that is found; the call.
+_SCAN, _HEAP, _PARTITION, _PARTED, _COMPARE, _ROW, _FOUND, _CALL = 2.3, 30.0, 4.0, 200.0, 1.2, 1000.0, 60.0, 250_000.0
 
 
 def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
@@ -38,7 +38,8 @@ def is_hosted(em, aval, axis: int) -> bool:
     """Whether NumPy may and should order an array along an axis."""
     if not em.has_host_kernels(aval) or aval.dtype in dtypes.NARROW_INTEGER | dtypes.NARROW_FLOAT:
         return False
-    return aval.size >= _LEAST and 1 < aval.shape[axis] < 1 << 31
+    n = aval.shape[axis]
+    return 1 < n < 1 << 31 and aval.size * math.log2(n) >= _LEAST
 
 
 def ranks_are_found(ranks: int) -> bool:
@@ -108,7 +109,7 @@ def _partition_pays(aval, k: int, axis: int) -> bool:
     rows = aval.size // n
     partial_sort = rows * (n * _SCAN + k * math.log2(n) * _HEAP)
     bounded = aval.size * _COMPARE + rows * (_ROW + k * _FOUND)
-    return aval.dtype != np.float32 or partial_sort > min(bounded, aval.size * _PARTITION) + _CALL
+    return aval.dtype != np.float32 or partial_sort > min(bounded, aval.size * _PARTITION + rows * _PARTED) + _CALL
 
 
 # -- comparators --------------------------------------------------------------------------------------------------
