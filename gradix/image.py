@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from operator import index
 
@@ -148,8 +149,21 @@ def _resampled(image, shape, axes, scale, translation, method, antialias, precis
     image, exact = image.astype(dtype), _exact(dtype)
     for i, axis in enumerate(axes):
         weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, exact)
-        image = jnp.moveaxis(jnp.tensordot(image, weights.astype(dtype), ((axis,), (0,)), precision=precision), -1, axis)
+        image = _weighted(image, weights.astype(dtype), axis, precision)
     return image
+
+
+def _weighted(image, weights, axis: int, precision):
+    """Sums over an axis by weights of shape (old size, new size); a copy of the weights for each matrix costs less than moving axes."""
+    shape, (old, new) = image.shape, weights.shape
+    if axis < len(shape) - 1 and all(type(n) is int for n in shape):
+        stack = math.prod(shape[:axis])
+        if stack * old * new <= image.size:
+            copies = jnp.broadcast_to(weights.T, (stack, new, old))
+            matrices = image.reshape(stack, old, math.prod(shape[axis + 1:]))
+            out = lax.dot_general(copies, matrices, (((2,), (1,)), ((0,), (0,))), precision=precision)
+            return out.reshape(*shape[:axis], new, *shape[axis + 1:])
+    return jnp.moveaxis(jnp.tensordot(image, weights, ((axis,), (0,)), precision=precision), -1, axis)
 
 
 def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antialias: bool = True,
