@@ -99,13 +99,25 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
 
 
 def _with_places(keys) -> tuple[np.ndarray, int]:
-    """Integers that order rows as the keys do and after them by place; and how many bits the place takes."""
-    n = keys.shape[1]
+    """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
+
+    Those of 64 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no integers.
+    """
+    n, bits = keys.shape[1], 8 * keys.itemsize
     places = max(1, (n - 1).bit_length())
-    packed = keys.astype(f"{keys.dtype.kind}{4 if 8 * keys.itemsize + places <= 32 else 8}")
-    packed <<= places
-    packed |= np.arange(n, dtype=packed.dtype)
-    return packed, places
+    wide = bits + places > 32
+    offset = (wide and 1 << 62) + (keys.dtype.kind == "i" and wide and 1 << bits - 1 + places)
+    dtype = np.dtype("i8") if wide else np.dtype(f"{keys.dtype.kind}4")
+    packed = np.left_shift(keys, places, dtype=dtype)
+    packed += np.arange(offset, offset + n, dtype=dtype)
+    return packed.view(np.float64) if wide and bits + places < 62 else packed, places
+
+
+def _places_of(numbers, bits: int) -> np.ndarray:
+    """What `_with_places` put below the keys, in their memory."""
+    places = numbers.view(f"i{numbers.itemsize}")
+    places &= (1 << bits) - 1
+    return places
 
 
 def _halves(key) -> list:
@@ -179,10 +191,10 @@ def _keep_equal_ones_of_row(form: _Format, x, out) -> None:
 def _order(out, *keys, threads: int = 1) -> None:
     places = None
     for key in reversed([half for k in keys for part in _parts(k) for half in _halves(_keys(part))]):
-        packed, bits = _with_places(key if places is None else _taken(key, places))
-        _put_in_order(packed, threads)
-        packed &= (1 << bits) - 1
-        places = packed if places is None else _taken(places, packed)
+        numbers, bits = _with_places(key if places is None else _taken(key, places))
+        _put_in_order(numbers, threads)
+        order = _places_of(numbers, bits)
+        places = order if places is None else _taken(places, order)
     out[...] = places
 
 
@@ -250,10 +262,10 @@ def _largest_by_partition(out, x, threads: int) -> None:
         _order(out, keys.reshape(-1).take(found))
         out[...] = _taken(found, out) - np.arange(0, rows * n, n)[:, None]
     elif keys.itemsize < 8:
-        packed, bits = _with_places(keys)
-        packed = np.partition(packed, k - 1, -1)[:, :k]
-        packed.sort(-1)
-        out[...] = packed & ((1 << bits) - 1)
+        numbers, bits = _with_places(keys)
+        least = np.partition(numbers, k - 1, -1)[:, :k]
+        least.sort(-1)
+        out[...] = _places_of(least, bits)
     else:
         places = np.empty(keys.shape, np.int32)
         _order(places, keys, threads=threads)

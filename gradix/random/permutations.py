@@ -1,6 +1,7 @@
 """Random order and random selection."""
 from __future__ import annotations
 
+import functools
 import math
 from operator import index
 
@@ -11,6 +12,8 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._ops.dimensions import canonical_axis
 from gradix._ops.random.random import random_bits
+from gradix._ops.random.wide_keys import is_wide
+from gradix._ops.sorting.sort import take_along
 from gradix.numpy.indexing import getitem
 from gradix.random.continuous import draw_gumbel, gumbel_mode
 from gradix.random.draws import number, parameter, sampler, shape_of
@@ -49,7 +52,10 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
 
 
 def _shuffled_numbers(key, n: int):
-    return _shuffle(key, lax.iota(dtypes.python_scalar_dtype(int), n), shape=(n,), axis=0)
+    dtype = dtypes.python_scalar_dtype(int)
+    if _is_sorted_at_once(key, (n,)):
+        return lax.convert_element_type(_order(key, shape=(n,)), dtype)
+    return _shuffle(key, lax.iota(dtype, n), shape=(n,), axis=0)
 
 
 def _take(x, where, axis: int):
@@ -59,14 +65,37 @@ def _take(x, where, axis: int):
 _ROUND = math.log(np.iinfo(np.uint32).max) / 3
 
 
+def _rounds(shape) -> int:
+    """Sorting by 32 random bits leaves ties in their old order; more rounds make that too rare to matter."""
+    return math.ceil(math.log(max(1, math.prod(shape))) / _ROUND)
+
+
+def _is_sorted_at_once(key, shape) -> bool:
+    """Whether `_order` does it: several rounds, along one axis, of keys whose bits are the same drawn together."""
+    return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not is_wide(key.aval.dtype)
+
+
 @sampler
 def _shuffle(key, x, *, shape, axis):
-    # Sorting by 32 random bits leaves ties in their old order; more rounds make that too rare to matter.
-    size = math.prod(shape)
-    for _ in range(math.ceil(math.log(max(1, size)) / _ROUND)):
+    if _is_sorted_at_once(key, shape):
+        return take_along(x, _order(key, shape=shape), axis)
+    for _ in range(_rounds(shape)):
         key, subkey = split_keys(key, 2)
         _, x = lax.sort_key_val(random_bits(subkey, 32, shape), x, axis)
     return x
+
+
+@sampler
+def _order(key, *, shape):
+    """The places that all rounds together give; no round waits for another, so each is a row to sort."""
+    subkeys = []
+    for _ in range(_rounds(shape)):
+        key, subkey = split_keys(key, 2)
+        subkeys.append(lax.reshape(subkey, (1,)))
+    bits = random_bits(lax.concatenate(subkeys, 0), 32, shape)
+    _, places = lax.sort_key_val(bits, lax.broadcasted_iota(np.int32, bits.aval.shape, 1))
+    rows = [lax.squeeze(lax.slice_in_dim(places, i, i + 1), (0,)) for i in range(len(subkeys))]
+    return functools.reduce(lambda order, row: take_along(order, row, 0), rows)
 
 
 def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None):

@@ -5,6 +5,7 @@ from scipy import stats
 
 import gradix
 from gradix import dtypes, numpy as jnp, random
+from gradix.random import permutations
 
 KEY = random.key(42)
 
@@ -93,6 +94,27 @@ def test_permutations():
     apart = np.asarray(random.permutation(KEY, x, axis=1, independent=True))
     assert [sorted(r) for r in apart] == np.asarray(x).tolist()
     assert sorted(np.asarray(random.permutation(KEY, 2000))) == list(range(2000))
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("rounds, n", [(1, 1600), (2, 3000), (3, 3001)])
+def test_a_permutation_is_rounds_of_stable_sorts_by_32_bits(impl, rounds, n, monkeypatch):
+    if rounds == 3:                                                     # as many as 3 million have
+        monkeypatch.setattr(permutations, "_ROUND", permutations._ROUND / 2)
+    left, wanted = random.key(3, impl=impl), np.arange(n)
+    for _ in range(rounds):
+        left, key = random.split(left)
+        wanted = wanted[np.argsort(np.asarray(random.bits(key, (n,))), kind="stable")]
+    for way in (lambda f: f, gradix.jit):
+        np.testing.assert_array_equal(way(lambda k: random.permutation(k, n))(random.key(3, impl=impl)), wanted)
+        halves = way(lambda k: random.permutation(k, jnp.arange(n) / 2))(random.key(3, impl=impl))
+        np.testing.assert_array_equal(halves, wanted.astype("float32") / 2)
+    if impl == "threefry2x32":                                          # the bits of several rbg keys are others
+        by_key = gradix.vmap(lambda k: random.permutation(k, n))(random.key(3, impl=impl)[None])
+        np.testing.assert_array_equal(by_key[0], wanted)
+    weights = np.arange(n, dtype="float32")
+    gradient = gradix.grad(lambda x: (random.permutation(random.key(3, impl=impl), x) * weights).sum())(weights)
+    np.testing.assert_array_equal(gradient, np.argsort(wanted))
 
 
 def test_choice_without_replacement():
