@@ -6,6 +6,7 @@ import hashlib
 import os
 
 from gradix._runtime import xla
+from gradix._runtime.cores import cores
 from gradix._version import __version__
 
 _FORMAT = 1
@@ -35,16 +36,8 @@ def _process_part() -> bytes:
     """What does not change within a process."""
     platform = xla.client()
     parts = [str(_FORMAT), __version__, xla.fingerprint(), platform.platform, platform.platform_version,
-             str(len(platform.devices())), str(_cores()), _flags_file()]
+             str(len(platform.devices())), str(cores()), _flags_file()]
     return "\n".join(parts).encode()
-
-
-def _cores() -> int:
-    """XLA:CPU splits large loops by the number of threads it has."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def _flags_file() -> str:

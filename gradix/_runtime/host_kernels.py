@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradix._runtime.cores import cores
+
 _SHARED = 1 << 15               # elements from which on rows are given to several threads
 _BLOCK = 1 << 17                # elements of rows taken together, whose copies stay in the cache of a processor
 _LONG = 1 << 12                 # elements of a row from which on it is quicker to bisect it than to compare all
@@ -304,7 +306,7 @@ def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
 def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
     """`work(result, operand, ...)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
     rows, size = len(arrays[0]), arrays[1].size
-    threads = min(_threads(), size // _SHARED) if size >= 2 * _SHARED else 1
+    threads = min(cores(), size // _SHARED) if size >= 2 * _SHARED else 1
     if rows == 1:
         return work(*arrays, threads=threads)
     step = max(1, rows * block // size)
@@ -347,12 +349,7 @@ def _share(work, pieces: list) -> None:
         raise errors[0]
 
 
-@functools.lru_cache(None)
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @functools.lru_cache(1)
 def _pool(process: int) -> ThreadPoolExecutor:
     """Threads of this process; a fork has none of its parent's."""
-    return ThreadPoolExecutor(max(1, _threads() - 1), "gradix-rows")
+    return ThreadPoolExecutor(max(1, cores() - 1), "gradix-rows")

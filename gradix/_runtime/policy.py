@@ -150,3 +150,43 @@ def _products(jaxpr: Jaxpr, inside: bool):
         else:
             for inner in jaxprs_in_params(eqn.params):
                 yield from _products(inner, inside or eqn.primitive.name in _LOOPS)
+
+
+_DEEP = 16              # input features of a convolution that both libraries are quick at
+_WORK = 1 << 22         # multiplications of one that is worth dividing
+_SHALLOW = 3            # what the library that divides loses on other convolutions, to what it gains
+
+
+def wants_spread_convolutions(jaxpr: Jaxpr) -> bool:
+    """Whether the float32 convolutions of a program are to go to the library of XLA:CPU that divides each among cores.
+
+    Of its two libraries the one that XLA prefers keeps most convolutions on one core. The other one takes as much
+    processor time in all, so that two cores halve what 8x28x28x64 to 64 takes, but with few input features two to four times
+    as much. The choice is the program's; convolutions of one space axis, or with dilated inputs, go to the second anyway.
+    """
+    gain = loss = 0
+    for deep, work in _convolutions(jaxpr):
+        if deep and work >= _WORK:
+            gain += work
+        else:
+            loss += work
+    return gain > _SHALLOW * loss
+
+
+def _convolutions(jaxpr: Jaxpr):
+    """Of each convolution that the choice is about, whether it has many input features, and its multiplications."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "conv_general_dilated":
+            (_, kernel), out, params = [v.aval for v in eqn.invars], eqn.outvars[0].aval, eqn.params
+            numbers = params["dimension_numbers"]
+            if not all(type(n) is int for n in (*kernel.shape, *out.shape)) or not str(kernel.dtype) == str(out.dtype) == "float32":
+                continue
+            space, inputs = [kernel.shape[i] for i in numbers.rhs_spec[2:]], kernel.shape[numbers.rhs_spec[1]]
+            places, groups = prod(space), (params["feature_group_count"], params["batch_group_count"])
+            # Of one place, or more than there are positions, or one feature in a group: written as products, see _ops/conv.
+            theirs = 1 < places <= prod(out.shape[i] for i in numbers.out_spec[2:]) and (groups == (1, 1) or groups[1] == 1 < inputs)
+            if len(space) == 2 and theirs and set(params["lhs_dilation"]) == {1}:
+                yield inputs >= _DEEP, out.size * inputs * places
+        else:
+            for inner in jaxprs_in_params(eqn.params):
+                yield from _convolutions(inner)

@@ -12,6 +12,7 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._runtime import policy, xla
 from gradix._runtime.compilation import obtain
+from gradix._runtime.cores import cores
 from gradix._stablehlo.module import LoweredModule, lower_jaxpr
 
 _trace_expand: list[Callable] = []
@@ -78,7 +79,8 @@ class Program:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         options = xla.options(compiler_options=compiler_options, unroll=policy.wants_unrolling(lowered),
                               fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr),
-                              small_dots=policy.keeps_dots_small(closed.jaxpr), narrow=policy.wants_narrow_vectors(closed.jaxpr))
+                              small_dots=policy.keeps_dots_small(closed.jaxpr), narrow=policy.wants_narrow_vectors(closed.jaxpr),
+                              spread_convolutions=cores() > 1 and policy.wants_spread_convolutions(closed.jaxpr))
         self.executable, self.is_loaded = obtain(lowered, name, options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]

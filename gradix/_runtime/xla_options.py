@@ -24,6 +24,7 @@ class Options(NamedTuple):
     - overrides: XLA debug options by name, as `((name, value), ...)`.
     - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all of them: 5 times the compile time.
     - narrow: use vectors of 128 bits where the processor has longer ones.
+    - spread_convolutions: give convolutions to the library that divides each among all cores.
     """
 
     small_loops: bool = True
@@ -33,16 +34,18 @@ class Options(NamedTuple):
     fusion_emitters: bool = False
     unroll: bool = True
     narrow: bool = False
+    spread_convolutions: bool = False
 
 
 DEFAULT = Options()
 
 
 def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool = False, fusion_emitters: bool = False,
-            unroll: bool = True, narrow: bool = False, compiler_options: dict | None = None) -> Options:
+            unroll: bool = True, narrow: bool = False, spread_convolutions: bool = False,
+            compiler_options: dict | None = None) -> Options:
     """Options by keyword; `compiler_options` are XLA's own, which win over ours."""
     return Options(small_loops, small_dots, quick, tuple(sorted((compiler_options or {}).items())), fusion_emitters,
-                   unroll, narrow)
+                   unroll, narrow, spread_convolutions)
 
 
 def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.CompileOptions:
@@ -78,6 +81,8 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
             flags["xla_cpu_prefer_vector_width"] = 128
         if opts.small_dots:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
+        elif opts.spread_convolutions:          # what there is by default, but convolutions
+            flags["xla_cpu_experimental_ynn_fusion_type"] = "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
     if opts.quick:
         flags["xla_backend_optimization_level"] = 0
     return {**flags, **dict(opts.overrides)}
@@ -89,9 +94,9 @@ def options_key(opts: Options, platform: str) -> str:
 
 
 def drop_unknown(opts: Options, error: Exception) -> bool:
-    """Whether `error` says that a flag of ours (not the user's) is unknown here; it is then left out for good."""
+    """Whether `error` says that a flag of ours (not the user's) or its value is unknown here; it is then left out for good."""
     text = str(error)
-    if "No such compile option" not in text:
+    if "No such compile option" not in text and "is not a valid enum value" not in text:
         return False
     user = {k for k, _ in opts.overrides}
     found = {k for k in ("xla_cpu_use_fusion_emitters", "xla_cpu_experimental_ynn_fusion_type", "xla_cpu_prefer_vector_width")

@@ -331,7 +331,7 @@ def test_the_key_holds_what_code_depends_on(monkeypatch):
             cache_key.key_of("a", xla.options(compiler_options={"xla_cpu_enable_fast_math": True}))]
     for change in (lambda: monkeypatch.setattr(xla, "fingerprint", lambda: "another processor"),
                    lambda: monkeypatch.setattr(cache_key, "__version__", "9.9.9"),
-                   lambda: monkeypatch.setattr(cache_key, "_cores", lambda: 12345)):
+                   lambda: monkeypatch.setattr(cache_key, "cores", lambda: 12345)):
         change()
         cache_key._process_part.cache_clear()
         keys.append(cache_key.key_of("a", plain))

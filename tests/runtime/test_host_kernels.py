@@ -127,7 +127,7 @@ def test_denormal_numbers_stand_among_zeros_in_the_order_they_came(shape, dtype)
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "float32", "float64"])
 def test_a_long_row_is_shared_among_threads(dtype, monkeypatch):
-    monkeypatch.setattr(host_kernels, "_threads", lambda: 5)
+    monkeypatch.setattr(host_kernels, "cores", lambda: 5)
     x = numbers((1, 350_001), dtype)
     out, order = np.empty_like(x), np.empty(x.shape, "int32")
     host_kernels.sort(x, out)

@@ -89,13 +89,63 @@ def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
         np.testing.assert_array_equal(one, other)
 
 
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+
+def _convolve(x, w, **params):
+    return gradix.lax.conv_general_dilated(x, w, **{"window_strides": (1, 1), "padding": "SAME", "dimension_numbers": NHWC, **params})
+
+
+def _zeros(*shapes, dtype="f4"):
+    return [np.zeros(shape, dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("f, args, spread", [
+    (_convolve, _zeros((8, 16, 16, 16), (3, 3, 16, 32)), True),
+    (gradix.jit(_convolve), _zeros((8, 16, 16, 16), (3, 3, 16, 32)), True),
+    (lambda x, w: gradix.lax.scan(lambda c, _: (_convolve(c, w), None), x, None, 2)[0],
+     _zeros((8, 16, 16, 24), (3, 3, 24, 24)), True),
+    (lambda x, w: _convolve(x, w, dimension_numbers=None), _zeros((8, 16, 16, 16), (32, 16, 3, 3)), True),
+    (lambda x, w: _convolve(x, w, feature_group_count=2), _zeros((8, 16, 16, 32), (3, 3, 16, 32)), True),
+    (_convolve, _zeros((8, 16, 16, 16), (3, 3, 16, 32), dtype="float16"), False),
+    (_convolve, _zeros((1, 8, 8, 16), (3, 3, 16, 32)), False),                                 # little work
+    (_convolve, _zeros((8, 32, 32, 3), (3, 3, 3, 32)), False),                                 # few features
+    (_convolve, _zeros((8, 64, 64, 64), (1, 1, 64, 64)), False),                               # products
+    (lambda x, w: _convolve(x, w, feature_group_count=64), _zeros((8, 64, 64, 64), (3, 3, 1, 64)), False),
+    (lambda x, w: _convolve(x, w, window_strides=(1,), dimension_numbers=None), _zeros((8, 64, 999), (64, 64, 3)), False),
+    (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 3), (3, 3, 3, 16), (3, 3, 16, 32)), True),
+    (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 8), (5, 5, 8, 16), (3, 3, 16, 24)), False),
+])
+def test_convolutions_of_many_features_are_divided_among_cores(f, args, spread):
+    assert policy.wants_spread_convolutions(gradix.make_jaxpr(f)(*args).jaxpr) is spread
+
+
+def test_divided_convolutions_are_the_same():
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.integers(-4, 5, s).astype("f4") for s in ((8, 16, 16, 16), (3, 3, 16, 32), (32, 32)))
+    function = "xla_cpu_experimental_ynn_fusion_type"
+    asked = dict(xla_options._flags(xla.options(spread_convolutions=True), "cpu"))
+    outs = [gradix.jit(lambda x, w, b: jnp.maximum(_convolve(x, w) + 1, 0) @ b, compiler_options=options)(x, w, b)
+            for options in ({}, {k: asked[k] for k in (function,) if k in asked})]
+    np.testing.assert_array_equal(*outs)                                                        # whole numbers
+
+
+def test_a_value_that_is_not_known_is_left_out(monkeypatch):
+    monkeypatch.setattr(xla_options, "_dropped", set())
+    error = RuntimeError("While setting option xla_cpu_experimental_ynn_fusion_type, 'X' is not a valid enum value.")
+    asked = xla.options(spread_convolutions=True)
+    assert xla_options.drop_unknown(asked, error) and not xla_options.drop_unknown(asked, error)
+    assert b"LIBRARY_FUSION" not in xla_options.build(asked, np.zeros((1, 1))).SerializeAsString()
+
+
 def test_what_is_asked_reaches_the_compiler_and_the_key():
     where = np.zeros((1, 1))
     texts = [xla_options.build(xla.options(unroll=unroll), where).SerializeAsString() for unroll in (True, False)]
     assert [b"xla_cpu_disable_loop_unrolling" in text for text in texts] == [False, True]
     assert all(b"xla_cpu_small_while_loop_byte_threshold" in text for text in texts)
     keys = {xla.options_key(xla.options(**{name: value}), "cpu") for name, value in
-            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True), ("narrow", True))}
-    assert len(keys) == 6
+            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True), ("narrow", True),
+             ("spread_convolutions", True))}
+    assert len(keys) == 7
     x = np.linspace(-2, 2, SMALL.size, dtype="f4").reshape(SMALL.shape)
     np.testing.assert_allclose(gradix.jit(jnp.tanh)(x), np.tanh(x), rtol=1e-6)
