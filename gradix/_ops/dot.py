@@ -15,6 +15,7 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
+from gradix._ops.complex_dots import emit_complex_dots
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
@@ -123,6 +124,9 @@ class DotGeneral(Primitive):
         elif first is not None:
             result = make_aval(out.shape, first)
         z = emit_small_dots(em, result, x, y, (lc, rc), (lb, rb))
+        if z is None:
+            z = emit_complex_dots(em, result, x, y, (lc, rc), (lb, rb), lambda out, x, y: self.lower(
+                em, out, x, y, dimension_numbers=dimension_numbers, precision=precision))
         if z is None:
             z = emit_turned_dots(em, result, x, y, (lc, rc), (lb, rb), lambda out, x, y, contracted: em.op(
                 "dot_general", out, x, y, attrs=_dot_attributes(contracted, (lb, rb), precision, x.aval.dtype, em.platform)))
