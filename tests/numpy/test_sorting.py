@@ -98,6 +98,21 @@ def test_methods_of_searchsorted(method, side, n):
     same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side, method=method))(line, values), want)
 
 
+@pytest.mark.parametrize("size", [1, 3, 200, 500])
+@pytest.mark.parametrize("n", [16383, 16384, 20_001])
+def test_a_few_places_in_a_long_row(n, size):
+    for part in (0, 0.001, 0.5, 1):
+        mask = np.random.default_rng(n).random(n) < part
+        wanted, found = np.full(size, -7), np.flatnonzero(mask)[:size]
+        wanted[:len(found)] = found
+
+        def few(m):
+            return jnp.flatnonzero(m, size=size, fill_value=-7)
+        same(few(mask), wanted)
+        same(gradix.jit(few)(mask), wanted)
+        same(gradix.jit(gradix.vmap(few))(np.stack([~mask, mask]))[1], wanted)
+
+
 def test_nonzero_of_a_given_size():
     m = jnp.asarray(M)
     for f in (jnp.nonzero, gradix.jit(jnp.nonzero, static_argnames=("size", "fill_value"))):
