@@ -23,6 +23,7 @@ _HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
 _FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
+_LEAST_SINES = 1 << 12                  # the same of sines and cosines of float32, for which XLA has vectors too
 _LEAST_REMAINDERS = 1 << 13             # the same of remainders, whose programs take twice as long to compile
 
 
@@ -61,14 +62,14 @@ def _in_single(name: str):
     return lower
 
 
-def _periodic(plain: str, formula: Callable, far: Callable):
+def _periodic(plain: str, formula: Callable, far: Callable, least_single: int = _LEAST):
     """As `_vectors`; arguments too large for the formula's reduction are the formula `far`'s, in float64 XLA's function's.
 
     It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No float16
     is too large.
     """
     def lower(em, out, x):
-        if not _pays(em, out):
+        if not _pays(em, out) or out.dtype == _F32 and out.size < least_single:
             return em.op(plain, out, x)
         if out.dtype == _F16:
             return _called(em, out, formula, x)
@@ -140,8 +141,8 @@ def _power_of_two(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
 
-lower_sin = _periodic("sine", trigonometric.sine, far.sine)
-lower_cos = _periodic("cosine", trigonometric.cosine, far.cosine)
+lower_sin = _periodic("sine", trigonometric.sine, far.sine, _LEAST_SINES)
+lower_cos = _periodic("cosine", trigonometric.cosine, far.cosine, _LEAST_SINES)
 lower_tan = _periodic("tan", trigonometric.tangent, far.tangent)
 lower_asin = _vectors("chlo.asin", trigonometric.arcsine)
 lower_acos = _vectors("chlo.acos", trigonometric.arccosine)
