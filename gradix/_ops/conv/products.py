@@ -131,8 +131,8 @@ class _Forms:
     # -- words ----------------------------------------------------------------------------------------------------
 
     def padded(self, x, low, high, interior):
-        """`x` with zeros around and between the elements of its axes of space."""
-        config = [(0, *v, 0) for v in (low, high, interior)]
+        """`x` with zeros around and between the elements of its axes after the first; what is not told of is left."""
+        config = [(0, *v, *[0] * (x.aval.ndim - 1 - len(v))) for v in (low, high, interior)]
         if not any(map(any, config)):
             return x
         shape = [n + lo + hi + (n - 1) * i for n, lo, hi, i in zip(x.aval.shape, *config)]
@@ -142,9 +142,10 @@ class _Forms:
                           self.em.constant(0, make_aval((), x.aval.dtype)), attrs=", ".join(texts))
 
     def every(self, x, starts, counts, steps):
-        """From each axis of space, `counts` elements `steps` apart."""
-        starts, steps = (0, *starts, 0), (1, *steps, 1)
-        shape = (x.aval.shape[0], *counts, x.aval.shape[-1])
+        """From each axis after the first, `counts` elements `steps` apart; all of those that are not told of."""
+        rest = x.aval.shape[len(counts) + 1:]
+        starts, steps = (0, *starts, *[0] * len(rest)), (1, *steps, *[1] * len(rest))
+        shape = (x.aval.shape[0], *counts, *rest)
         if shape == x.aval.shape:
             return x
         limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, shape, steps)]
@@ -208,28 +209,28 @@ class _Forms:
         terms, count = rows * prod(a.kernel for a in axes), prod(a.result for a in axes)
         # The last axis of space and the features are one axis, where they may: XLA compiles short last axes slowly.
         steps = [a.rhs_dilation for a in axes]
-        unit, width = (columns, 1) if steps[-1] == 1 else (1, columns)
+        unit, width = (columns, ()) if steps[-1] == 1 else (1, (columns,))
         spans = [(a.kernel - 1) * a.rhs_dilation + 1 for a in axes]
         spans[-1] *= unit
-        x = em.reshape(x, (rows, *[a.size for a in axes[:-1]], axes[-1].size * unit, width))
+        x = em.reshape(x, (rows, *[a.size for a in axes[:-1]], axes[-1].size * unit, *width))
         low, high = [a.low for a in axes], [a.high for a in axes]
         low[-1], high[-1] = low[-1] * unit, high[-1] * unit
-        padded = (rows, *[n + a + b for n, a, b in zip(x.aval.shape[1:-1], low, high)], width)
+        padded = (rows, *[n + a + b for n, a, b in zip(x.aval.shape[1:], low, high)], *width)
         x = apart(em, "padded", make_aval(padded, dtype), lambda x: self.padded(x, low, high, [0] * len(axes)), x)
         ct = apart(em, "cotangents", make_aval((features, terms), dtype), lambda ct: em.reshape(ct, (features, terms)), ct)
         part = make_aval((features, columns), dtype)
-        met = (rows, *[a.kernel for a in axes[:-1]], axes[-1].kernel * unit, width)
+        met = (rows, *[a.kernel for a in axes[:-1]], axes[-1].kernel * unit, *width)
 
-        def seen_from(x, *starts):
-            seen = loops.block(x, (rows, *spans, width), loops.number(0), *starts, loops.number(0))
-            return self.every(seen, [0] * len(axes), met[1:-1], steps)
+        def seen_from(x, n):
+            starts = [loops.number(0) for _ in width]
+            for a, by in zip(reversed(axes), (unit, *[1] * len(axes))):
+                starts.insert(0, loops.do("multiply", loops.do("remainder", n, a.result), a.stride * by))
+                n = loops.do("divide", n, a.result)
+            seen = loops.block(x, (rows, *spans, *width), loops.number(0), *starts)
+            return self.every(seen, [0] * len(axes), met[1:len(axes) + 1], steps)
 
         def place(n, parts):                        # a loop, so that one place is compiled and not all
-            starts, rest = [], n
-            for a, by in zip(reversed(axes), (unit, *[1] * len(axes))):
-                starts.insert(0, loops.do("multiply", loops.do("remainder", rest, a.result), a.stride * by))
-                rest = loops.do("divide", rest, a.result)
-            seen = apart(em, "seen", make_aval(met, dtype), seen_from, x, *starts)
+            seen = apart(em, "seen", make_aval(met, dtype), seen_from, x, n)
             found = self.product(part, ct, em.reshape(seen, (terms, columns)), ([1], [0]))
             return [loops.put_block(parts, em.reshape(found, (1, *part.shape)), n, loops.number(0), loops.number(0))]
 
