@@ -83,13 +83,49 @@ def torch_attention(x):
     return lambda: x.nn.scaled_dot_product_attention(q, k, v)
 
 
-@case("attention 4x8x128x32", "kernels", LIMIT, torch=torch_attention)
-def attention(x):
+def attended(x):
+    """Values averaged by softmax of products."""
+
     def run(q, k, v):
         weights = x.nn.softmax(x.np.einsum("bhqd,bhkd->bhqk", q, k) / 32**0.5, axis=-1)
         return x.np.einsum("bhqk,bhkd->bhqd", weights, v)
 
-    return compiled(x, run, *(x.array(4, 8, 128, 32, seed=i) for i in range(3)))
+    return run
+
+
+@case("attention 4x8x128x32", "kernels", LIMIT, torch=torch_attention)
+def attention(x):
+    return compiled(x, attended(x), *(x.array(4, 8, 128, 32, seed=i) for i in range(3)))
+
+
+def torch_attention_gradients(x):
+    """PyTorch's gradients through its fused attention."""
+    inputs = [x.array(4, 8, 128, 32, seed=i).requires_grad_() for i in range(3)]
+    return lambda: x.api.autograd.grad((x.nn.scaled_dot_product_attention(*inputs) ** 2).sum(), inputs)
+
+
+@case("gradients of attention", "kernels", LIMIT, torch=torch_attention_gradients)
+def attention_gradients(x):
+    run = attended(x)
+    slopes = x.api.grad(lambda q, k, v: (run(q, k, v) ** 2).sum(), (0, 1, 2))
+    return compiled(x, slopes, *(x.array(4, 8, 128, 32, seed=i) for i in range(3)))
+
+
+def numpy_pad(x):
+    """NumPy's pad."""
+    a = x.array(1000, 1000)
+    return lambda: x.np.pad(a, 2, mode="edge")
+
+
+def torch_pad(x):
+    """PyTorch's padding of an image by its edge."""
+    a = x.array(1, 1, 1000, 1000)
+    return lambda: x.nn.pad(a, (2, 2, 2, 2), mode="replicate")
+
+
+@case("pad with edge 1000x1000", "kernels", LIMIT, numpy=numpy_pad, torch=torch_pad)
+def pad_edge(x):
+    return compiled(x, lambda a: x.np.pad(a, 2, mode="edge"), x.array(1000, 1000))
 
 
 def elementwise(x):
@@ -189,6 +225,11 @@ def torch_normal(x):
 @case("normal deviates, 1M", "kernels", LIMIT, numpy=numpy_normal, torch=torch_normal)
 def normal(x):
     return compiled(x, lambda key: x.random.normal(key, (MILLION,)), x.random.key(0))
+
+
+@case("normal deviates, 100 000x3", "kernels", LIMIT, torch=lambda x: lambda: x.api.randn(100_000, 3))
+def normal_rows(x):
+    return compiled(x, lambda key: x.random.normal(key, (100_000, 3)), x.random.key(0))
 
 
 SIZES = (64, 256, 256, 10)
