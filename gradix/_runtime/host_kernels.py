@@ -1,6 +1,6 @@
 """What compiled programs leave to NumPy, whose sorts and partitions use the processor's vectors.
 
-Each function takes the operands of a call and then its result, matrices on the program's own memory; operands are only read.
+Each function takes the operands of a call and then its results, matrices on the program's own memory; operands are only read.
 Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets other threads
 run meanwhile, so large matrices are shared among some.
 """
@@ -33,9 +33,9 @@ def order(*keys_and_out) -> None:
     _by_rows(_order, out, *keys)
 
 
-def largest(x, out) -> None:
-    """The places of the largest of each row in IEEE's total order, the largest first, of equal ones the first."""
-    _by_rows(_largest, out, x, block=4 * _BLOCK)
+def largest(x, values, places) -> None:
+    """The largest of each row in IEEE's total order and their places, the largest first, of equal ones the first."""
+    _by_rows(_largest, places, x, values, block=4 * _BLOCK)
 
 
 def at_ranks(x, ranks, out) -> None:
@@ -210,7 +210,12 @@ def _parts(x) -> list:
     return [x.real, x.imag] if x.dtype.kind == "c" else [x]
 
 
-def _largest(out, x, threads: int = 1) -> None:
+def _largest(places, x, values, threads: int = 1) -> None:
+    _largest_places(places, x, threads)
+    values[...] = _taken(x, places)
+
+
+def _largest_places(out, x, threads: int) -> None:
     """In order what no lower bound excludes; where that is too much, what partition finds."""
     (rows, n), k = x.shape, out.shape[1]
     found = _not_below_bound(x, k)

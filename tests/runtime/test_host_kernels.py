@@ -64,10 +64,11 @@ def test_sorted_rows_and_their_places(shape, dtype):
 def test_the_largest_of_rows(shape, dtype):
     x = numbers(shape, dtype)
     for k in {1, shape[1] // 3 + 1, shape[1]}:
-        found = np.empty((shape[0], k), "int32")
-        host_kernels.largest(x, found)
+        values, found = np.empty((shape[0], k), x.dtype), np.empty((shape[0], k), "int32")
+        host_kernels.largest(x, values, found)
         key = in_total_order(x)
         np.testing.assert_array_equal(found, np.argsort(~key, -1, kind="stable")[:, :k])
+        np.testing.assert_array_equal(bits(values), np.take_along_axis(bits(x), found, -1))
 
 
 @pytest.mark.filterwarnings("error")
@@ -89,10 +90,10 @@ def test_the_few_largest_of_long_rows(dtype, k):
         x[4, x[4] > info.tiny] = 0
         x[5] = -np.nan
     wanted = np.argsort(~in_total_order(x), -1, kind="stable")
-    found = np.empty((9, k), "int32")
-    host_kernels.largest(x, found)
+    values, found = np.empty((9, k), x.dtype), np.empty((9, k), "int32")
+    host_kernels.largest(x, values, found)
     np.testing.assert_array_equal(found, wanted[:, :k])
-    host_kernels.largest(x[2:3], found[:1])
+    host_kernels.largest(x[2:3], values[:1], found[:1])
     np.testing.assert_array_equal(found[:1], wanted[2:3, :k])
 
 
@@ -175,7 +176,7 @@ def test_operands_are_only_read():
         before = bits(x).copy()
         host_kernels.sort(x, np.empty_like(x))
         host_kernels.order(x, np.empty(x.shape, "int32"))
-        host_kernels.largest(x, np.empty((4, 9), "int32"))
+        host_kernels.largest(x, np.empty((4, 9), dtype), np.empty((4, 9), "int32"))
         host_kernels.at_ranks(x, np.full((4, 2), 7, "int32"), np.empty((4, 2), x.dtype))
         np.testing.assert_array_equal(bits(x), before)
 

@@ -28,8 +28,8 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
         return _sort(em, xs, axis, is_stable, lambda *scalars: _before(em, scalars, num_keys))
     keys = [to_rows(em, x, axis) for x in xs[:num_keys]]
     if len(xs) == 1 and xs[0].aval.dtype not in dtypes.COMPLEX:
-        return [from_rows(em, em.host_kernel("sort", keys[0].aval, *keys), xs[0].aval.shape, axis)]
-    places = em.host_kernel("order", make_aval(keys[0].aval.shape, _I32), *keys)
+        return [from_rows(em, em.host_kernel("sort", [keys[0].aval], *keys)[0], xs[0].aval.shape, axis)]
+    places, = em.host_kernel("order", [make_aval(keys[0].aval.shape, _I32)], *keys)
     places = from_rows(em, places, xs[0].aval.shape, axis)
     return [places if x.counts == axis and x.aval.dtype == _I32 else fetch(em, x, places, axis) for x in xs]
 
@@ -92,9 +92,9 @@ def emit_top_k(em, outs, x, k: int, axis: int):
         x = em.convert(x, np.dtype("int8" if dtype in dtypes.SIGNED else "uint8"))
     if is_hosted(em, x.aval, axis) and _partition_pays(x.aval, k, axis):
         rows = to_rows(em, x, axis)
-        places = em.host_kernel("largest", make_aval((rows.aval.shape[0], k), _I32), rows)
-        places = from_rows(em, places, x.aval.shape, axis)
-        values = fetch(em, x, places, axis)
+        shape = rows.aval.shape[0], k
+        found = em.host_kernel("largest", [make_aval(shape, x.aval.dtype), make_aval(shape, _I32)], rows)
+        values, places = [from_rows(em, v, x.aval.shape, axis) for v in found]
     else:
         moved, back = em.transpose(x, _order(ndim, axis)), [_order(ndim, axis).index(i) for i in range(ndim)]
         shape = (*moved.aval.shape[:-1], k)

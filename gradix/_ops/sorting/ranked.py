@@ -58,7 +58,7 @@ class Ranked(Primitive):
             ordered, = emit_sort(em, [x], 0, True, 1)
             return fetch(em, ordered, ranks, 0)
         rows, places = to_rows(em, x, 0), to_rows(em, ranks, 0)
-        found = em.host_kernel("at_ranks", make_aval(places.aval.shape, x.aval.dtype), rows, places)
+        found, = em.host_kernel("at_ranks", [make_aval(places.aval.shape, x.aval.dtype)], rows, places)
         return from_rows(em, found, out.shape, 0)
 
 
