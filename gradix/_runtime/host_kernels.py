@@ -103,16 +103,18 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
 def _with_places(keys) -> tuple[np.ndarray, int]:
     """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
 
-    Those of 64 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no integers.
+    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no integers.
     """
     n, bits = keys.shape[1], 8 * keys.itemsize
     places = max(1, (n - 1).bit_length())
-    wide = bits + places > 32
-    offset = (wide and 1 << 62) + (keys.dtype.kind == "i" and wide and 1 << bits - 1 + places)
-    dtype = np.dtype("i8") if wide else np.dtype(f"{keys.dtype.kind}4")
+    dtype = np.dtype("i8" if bits + places > 32 else f"{keys.dtype.kind}4")
     packed = np.left_shift(keys, places, dtype=dtype)
+    if not 32 < bits + places < 62:
+        packed += np.arange(n, dtype=dtype)
+        return packed, places
+    offset = (1 << 62) + (1 << bits - 1 + places if keys.dtype.kind == "i" else 0)
     packed += np.arange(offset, offset + n, dtype=dtype)
-    return packed.view(np.float64) if wide and bits + places < 62 else packed, places
+    return packed.view(np.float64), places
 
 
 def _places_of(numbers, bits: int) -> np.ndarray:
