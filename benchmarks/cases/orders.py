@@ -92,3 +92,6 @@ register("arctan2, 1M", lambda x, a: x.np.arctan2(a, 1.7), vector, lambda a: num
          lambda t, a: t.arctan2(a, t.tensor(1.7)))
 register("power, 1M", lambda x, a: x.np.power(x.np.abs(a), 1.7), vector, lambda a: numpy.abs(a) ** numpy.float32(1.7),
          lambda t, a: t.abs(a) ** 1.7)
+for _name, _sign in (("remainder", "%"), ("floor_divide", "//")):
+    register(f"x {_sign} y, 1M", lambda x, a, b, name=_name: getattr(x.np, name)(a, b),
+             lambda x: (normal(x, MILLION), x.array(MILLION)), getattr(numpy, _name), lambda t, a, b, name=_name: getattr(t, name)(a, b))

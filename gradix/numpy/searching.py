@@ -185,23 +185,23 @@ def _count_all(x, v, goes_before):
 
 
 def _count_by_halving(x, v, goes_before):
-    """Bisection; each step doubles the resolution, so the loop is as long as the size has bits."""
+    """Bisection of the first or the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row."""
     n = x.aval.shape[0]
+    steps = n.bit_length() - 1
+    most = 1 << steps
+    middle = broadcast_to(take_index(x, most - 1), v.aval.shape)
 
     def refined(at, bit):
-        further = lax.add(at, bit)
-        last = lax.sub(further, number(1, _INT))
-        inside = lax.lt(last, number(n, _INT))
-        pivot = take_index(x, lax.min(last, number(n - 1, _INT)), wrap_negative_indices=False)
-        return where(lax.bitwise_and(inside, goes_before(pivot, v)), further, at)
+        pivot = take_index(x, lax.add(at, lax.sub(bit, number(1, _INT))), wrap_negative_indices=False)
+        return where(goes_before(pivot, v), lax.add(at, bit), at)
 
-    at, steps = lax.full(v.aval.shape, number(0, _INT)), n.bit_length()
+    at = where(goes_before(middle, v), number(n - most + 1, _INT), number(0, _INT))
     if v.aval.size <= _FEW:
         for bit in reversed(range(steps)):
             at = refined(at, number(1 << bit, _INT))
         return at
     # Fetches from memory overlap only where a step is done for all values before the next.
-    first = number(1 << (steps - 1), _INT)
+    first = number(most >> 1, _INT)
     return lax.fori_loop(0, steps, lambda i, at: refined(at, lax.shift_right_logical(first, i)), at)
 
 

@@ -98,6 +98,16 @@ def test_methods_of_searchsorted(method, side, n):
     same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side, method=method))(line, values), want)
 
 
+@pytest.mark.parametrize("n", [31, 32, 33, 1023, 1024, 1025])
+@pytest.mark.parametrize("count", [1, 1500])
+def test_bisection_of_rows_around_powers_of_two(n, count):
+    """Every element and place between two is found, by one expression of few values and by a loop of many."""
+    line = np.arange(n, dtype=np.float32).repeat(2)[:n]
+    values = np.resize(np.concatenate([line - 0.5, line, line + 0.5, [np.nan, np.inf, -np.inf]]), (3, count)).astype(np.float32)
+    for side in ("left", "right"):
+        same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side))(line, values), np.searchsorted(line, values, side))
+
+
 @pytest.mark.parametrize("size", [1, 3, 200, 500])
 @pytest.mark.parametrize("n", [16383, 16384, 20_001])
 def test_a_few_places_in_a_long_row(n, size):
