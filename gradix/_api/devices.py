@@ -198,7 +198,7 @@ def _committed_to(x, device) -> ArrayImpl:
 
 
 def device_get(x):
-    """A tree of arrays as NumPy arrays; other leaves stay as they are.
+    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays, which have no values yet.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -209,7 +209,7 @@ def device_get(x):
 
 
 def _fetched(leaf):
-    if not isinstance(leaf, Array) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
+    if not isinstance(leaf, Array) or isinstance(leaf, Tracer) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
         return leaf
     return np.asarray(leaf)
 

@@ -40,6 +40,15 @@ def test_device_put_errors(call, error, message):
         call()
 
 
+@pytest.mark.parametrize("transform", [gradix.jit, gradix.grad, gradix.vmap], ids=["jit", "grad", "vmap"])
+def test_device_get_leaves_traced_values_traced(transform):
+    def squares(x):
+        return gradix.device_get({"x": x})["x"] * x
+
+    assert np.array_equal(transform(squares)(jnp.float32(3) if transform is not gradix.vmap else jnp.full(2, 3.0)),
+                          6 if transform is gradix.grad else np.full(2, 9.0) if transform is gradix.vmap else 9)
+
+
 def test_device_get_and_waiting():
     got = gradix.device_get({"a": jnp.arange(3), "b": 2})
     assert type(got["a"]) is np.ndarray and got["b"] == 2
