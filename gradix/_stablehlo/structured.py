@@ -128,11 +128,11 @@ class Structured(Writer):
         return self.platform == "cpu" and _options.gradix_host_kernels and all(
             type(n) is int for a in avals for n in a.shape)
 
-    def host_kernel(self, name: str, outs: list, *values: Value) -> list[Value]:
-        """What a NumPy loop of the runtime (`_runtime/host_kernels.py`) makes of the values."""
+    def host_kernel(self, name: str, outs: list, *values: Value, aliases: dict | None = None) -> list[Value]:
+        """What a NumPy loop of the runtime (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
         return self.custom_call(HOST_KERNEL + name, outs, *values, backend_config={}, operand_layouts=layouts[:len(values)],
-                                result_layouts=layouts[len(values):])
+                                result_layouts=layouts[len(values):], aliases=aliases)
 
     def callback(self, function: Callable, out_avals, *values: Value, has_side_effect: bool = False,
                  ordered: bool = False) -> list[Value]:

@@ -53,6 +53,13 @@ def test_values_follow_their_keys_stably(dtype, size):
             np.testing.assert_array_equal(np.signbit(as_floats(got)), np.signbit(as_floats(keys)[order]))
 
 
+@pytest.mark.parametrize("shape", [(1 << 16,), ((1 << 16) + 1,), (3, 700)])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "float16", "uint8", "int32", "uint32", "float32"])
+def test_places_beside_keys_in_32_bits_and_in_more(dtype, shape):
+    x = mixed(shape, dtype)
+    np.testing.assert_array_equal(gradix.jit(gradix.numpy.argsort)(x), np.argsort(x, kind="stable"))
+
+
 @pytest.mark.parametrize("dimension", [0, 1, -1])
 @pytest.mark.parametrize("shape", [(3, 4), (200, 90), (0, 3), (2, 1)])
 def test_dimensions(shape, dimension):

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._ops.sorting.packed import emit_order, is_packed
 
 _I32 = np.dtype("int32")
 _LEAST = 1 << 12            # elements times levels of halving below which XLA's sort takes no longer than a call of NumPy
@@ -29,7 +30,10 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     keys = [to_rows(em, x, axis) for x in xs[:num_keys]]
     if len(xs) == 1 and xs[0].aval.dtype not in dtypes.COMPLEX:
         return [from_rows(em, em.host_kernel("sort", [keys[0].aval], *keys)[0], xs[0].aval.shape, axis)]
-    places, = em.host_kernel("order", [make_aval(keys[0].aval.shape, _I32)], *keys)
+    if len(keys) == 1 and is_packed(keys[0].aval):
+        places = emit_order(em, keys[0])
+    else:
+        places, = em.host_kernel("order", [make_aval(keys[0].aval.shape, _I32)], *keys)
     places = from_rows(em, places, xs[0].aval.shape, axis)
     return [places if x.counts == axis and x.aval.dtype == _I32 else fetch(em, x, places, axis) for x in xs]
 
