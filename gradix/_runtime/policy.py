@@ -1,6 +1,7 @@
 """Where eager work runs: on the host while it is small, by XLA when it is the better engine."""
 from __future__ import annotations
 
+import re
 from math import prod
 
 from gradix._base import config
@@ -158,16 +159,16 @@ _WORK = 1 << 22         # multiplications of one that is worth dividing
 _SHALLOW = 24           # what the library that divides loses on a multiplication of others, to what it gains on one of these
 
 
-def wants_spread_convolutions(jaxpr: Jaxpr) -> bool:
-    """Whether the float32 convolutions of a program are to go to the library of XLA:CPU that divides each among cores.
+def wants_spread_convolutions(module) -> bool:
+    """Whether the float32 convolutions of a lowered program are to go to the library of XLA:CPU that divides each among cores.
 
     Of its two libraries the one that XLA prefers keeps most convolutions on one core. The other one takes as much
     processor time in all, so that two cores halve what 8x28x28x64 to 64 takes, but with few input features two to four times
-    as much: the step of a net of 3, 16, 32 and 64 features takes 22.0 ms so and 21.2 otherwise, so that few of those may be
-    there. The choice is the program's; convolutions of one space axis, or with dilated inputs, go to the second anyway.
+    as much, so that few of those may be there. The choice is the program's; convolutions of one space axis, or with dilated
+    inputs, go to the second anyway, and many of few features are no longer convolutions once lowered (_ops/conv).
     """
     gain = loss = 0
-    for deep, work in _convolutions(jaxpr):
+    for deep, work in _convolutions(module.text):
         if deep and work >= _WORK:
             gain += work
         else:
@@ -175,21 +176,17 @@ def wants_spread_convolutions(jaxpr: Jaxpr) -> bool:
     return gain > _SHALLOW * loss
 
 
-def _convolutions(jaxpr: Jaxpr):
+_CONVOLUTION = re.compile(
+    r'"stablehlo\.convolution"\(.*?lhs_dilation = array<i64: 1, 1>.*?#stablehlo\.conv<.*?x\[(.*?)\]->\[(.*?)\]>, '
+    r"feature_group_count = (\d+) : i64, batch_group_count = 1 : i64.*?, tensor<([\dx]+)xf32>\) -> tensor<([\dx]+)xf32>")
+
+
+def _convolutions(text: str):
     """Of each convolution that the choice is about, whether it has many input features, and its multiplications."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "conv_general_dilated":
-            (_, kernel), out, params = [v.aval for v in eqn.invars], eqn.outvars[0].aval, eqn.params
-            numbers = params["dimension_numbers"]
-            if not all(type(n) is int for n in (*kernel.shape, *out.shape)) or not str(kernel.dtype) == str(out.dtype) == "float32":
-                continue
-            outputs, inputs, *space = [kernel.shape[i] for i in numbers.rhs_spec]
-            places, groups = prod(space), (params["feature_group_count"], params["batch_group_count"])
-            # Of one place, or more than there are positions, or one feature in a group: written as products, see _ops/conv.
-            theirs = 1 < places <= prod(out.shape[i] for i in numbers.out_spec[2:]) and (groups == (1, 1) or groups[1] == 1 < inputs)
-            chosen = outputs >= _BROAD or inputs < _DEEP and inputs % 8 != 0
-            if len(space) == 2 and theirs and chosen and set(params["lhs_dilation"]) == {1}:
-                yield inputs >= _DEEP, out.size * inputs * places
-        else:
-            for inner in jaxprs_in_params(eqn.params):
-                yield from _convolutions(inner)
+    for of_kernel, of_out, groups, kernel, out in _CONVOLUTION.findall(text):
+        sizes = dict(zip(of_kernel.split(", "), map(int, kernel.split("x"))))
+        result = dict(zip(of_out.split(", "), map(int, out.split("x"))))
+        places, positions, inputs = sizes["0"] * sizes["1"], result["0"] * result["1"], sizes["i"]
+        chosen = sizes["o"] >= _BROAD or inputs < _DEEP and inputs % 8 != 0
+        if chosen and places <= positions and (inputs > 1 or groups == "1"):
+            yield inputs >= _DEEP, prod(result.values()) * inputs * places

@@ -80,7 +80,7 @@ class Program:
         options = xla.options(compiler_options=compiler_options, unroll=policy.wants_unrolling(lowered),
                               fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr),
                               small_dots=policy.keeps_dots_small(closed.jaxpr), narrow=policy.wants_narrow_vectors(closed.jaxpr),
-                              spread_convolutions=cores() > 1 and policy.wants_spread_convolutions(closed.jaxpr))
+                              spread_convolutions=cores() > 1 and policy.wants_spread_convolutions(lowered))
         self.executable, self.is_loaded = obtain(lowered, name, options)
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]

@@ -116,12 +116,13 @@ def _zeros(*shapes, dtype="f4"):
     (lambda x, w: _convolve(x, w, feature_group_count=64), _zeros((8, 64, 64, 64), (3, 3, 1, 64)), False),
     (lambda x, w: _convolve(x, w, window_strides=(1,), dimension_numbers=None), _zeros((8, 64, 999), (64, 64, 3)), False),
     (_convolve, _zeros((8, 32, 32, 32), (3, 3, 32, 16)), False),                               # to few features
-    (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 3), (3, 3, 3, 16), (3, 3, 16, 32)), False),
+    (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 3), (3, 3, 3, 16), (3, 3, 16, 32)), True),   # the first a sum
+    (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 3), (5, 5, 3, 32), (3, 3, 32, 64)), False),
     (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 3), (3, 3, 3, 32), (3, 3, 32, 512)), True),
     (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 8), (5, 5, 8, 16), (3, 3, 16, 24)), True),
 ])
 def test_convolutions_of_many_features_are_divided_among_cores(f, args, spread):
-    assert policy.wants_spread_convolutions(gradix.make_jaxpr(f)(*args).jaxpr) is spread
+    assert policy.wants_spread_convolutions(gradix.jit(f).lower(*args)._module) is spread
 
 
 def test_divided_convolutions_are_the_same():

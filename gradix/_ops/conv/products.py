@@ -6,6 +6,7 @@ twice too long where there are few positions of a large kernel (the gradient to 
 """
 from __future__ import annotations
 
+import functools
 import itertools
 from math import prod
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._ops.conv.sums import emit_line, emit_sum, is_line, is_short
 from gradix._ops.dimensions import i64_array
 from gradix._ops.kernel_loops import Loops, apart
 
@@ -57,7 +59,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         convolve: `convolve(out, lhs, rhs)` is the same convolution without groups.
     """
     sizes = (*lhs.aval.shape, *rhs.aval.shape, *itertools.chain(*axes))
-    if em.platform != "cpu" or out.dtype not in _REAL or not axes or not all(type(n) is int for n in sizes):
+    if em.platform != "cpu" or not axes or not all(type(n) is int for n in sizes):
         return None
     if not (out.size and lhs.aval.size and rhs.aval.size):
         return None
@@ -65,22 +67,29 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
     places, results = prod(a.kernel for a in axes), prod(a.result for a in axes)
     forms, space = _Forms(em, axes, product), range(2, len(axes) + 2)
 
-    def arranged(form, lhs_order, rhs_order):
-        """A form's (batch, space, features) in the layout of the result, of operands with their axes in these orders."""
+    def arranged(form, lhs_order, rhs_order, out_order=(0, *space, 1)):
+        """What a form gives, with its axes in that order, in the layout of the result, of operands with theirs in these."""
         operands = [em.transpose(v, [spec[i] for i in order]) for v, spec, order in
                     zip((lhs, rhs), numbers, (lhs_order, rhs_order))]
-        axes = numbers.out_spec[0], *numbers.out_spec[2:], numbers.out_spec[1]
+        axes = [numbers.out_spec[i] for i in out_order]
         return em.transpose(form(*operands), [axes.index(i) for i in range(len(axes))])
 
-    if feature_groups == batch_groups == 1 and all(a.pointwise or a.covered for a in axes):
+    alone, featured = feature_groups == batch_groups == 1, numbers.out_spec[1] == len(axes) + 1 or of_lhs == features == 1
+    if alone and out.dtype in _REAL and all(a.pointwise or a.covered for a in axes):
         return arranged(forms.contract, (0, *space, 1), (*space, 1, 0))
+    if alone and is_short(out.dtype, places * of_lhs, features, rows * results, axes[-1].stride, featured):
+        order = (0, *space, 1) if featured else (0, 1, *space)
+        write = emit_line if of_lhs == features == 1 and is_line(axes, rows) else functools.partial(emit_sum, featured=featured)
+        return arranged(lambda x, w: write(forms, x, w), order, (*space, 1, 0), order)
+    if out.dtype not in _REAL:
+        return None
     if 1 < feature_groups == of_lhs == features and places <= _TAPS:
         return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))
     if 1 < batch_groups == rows == features and results <= _SUMS:
         return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
-    if feature_groups == batch_groups == 1 and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
+    if alone and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
         return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
-    if feature_groups == batch_groups == 1 and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(
+    if alone and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(
             of_lhs, features, rows * results):
         wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
         kernels = em.pad(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
@@ -88,7 +97,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
     if 1 < batch_groups <= _GROUPS:
         def group(x, axis, i):
             size = x.aval.shape[axis] // batch_groups
-            return _part(em, x, axis, i * size, size)
+            return forms.part(x, axis, i * size, size)
         axis = numbers.out_spec[1]
         thin = make_aval(_resized(out.shape, axis, out.shape[axis] // batch_groups), out.dtype)
         parts = [convolve(thin, group(lhs, numbers.lhs_spec[0], i), group(rhs, numbers.rhs_spec[0], i))
@@ -112,21 +121,15 @@ def _resized(shape, axis: int, size: int) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1:])
 
 
-def _part(em, x, axis: int, start: int, size: int):
-    """`size` elements along an axis."""
-    starts, shape = [0] * x.aval.ndim, _resized(x.aval.shape, axis, size)
-    starts[axis] = start
-    limits = [a + n for a, n in zip(starts, shape)]
-    return em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(
-        f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
-        f"strides = {i64_array([1] * len(shape))}"))
-
-
 class _Forms:
     """Convolutions of inputs (batch, space, features), written in other operations."""
 
     def __init__(self, em, axes, product):
         self.em, self.axes, self.product = em, axes, product
+
+    def over(self, axes) -> _Forms:
+        """The same over other axes of space."""
+        return _Forms(self.em, axes, self.product)
 
     # -- words ----------------------------------------------------------------------------------------------------
 
@@ -151,6 +154,15 @@ class _Forms:
         limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, shape, steps)]
         return self.em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(
             f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, strides = {i64_array(steps)}"))
+
+    def part(self, x, axis: int, start: int, size: int):
+        """`size` elements along an axis."""
+        starts, shape = [0] * x.aval.ndim, _resized(x.aval.shape, axis, size)
+        starts[axis] = start
+        limits = [a + n for a, n in zip(starts, shape)]
+        return self.em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(
+            f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+            f"strides = {i64_array([1] * len(shape))}"))
 
     # -- forms ----------------------------------------------------------------------------------------------------
 
@@ -179,7 +191,7 @@ class _Forms:
         for number, places in enumerate(itertools.product(*[range(a.kernel) for a in self.axes])):
             seen = self.every(x, [i * a.rhs_dilation for i, a in zip(places, self.axes)], [a.result for a in self.axes],
                               [a.stride for a in self.axes])
-            tap = em.reshape(_part(em, taps, 0, number, 1), (x.aval.shape[-1],))
+            tap = em.reshape(self.part(taps, 0, number, 1), (x.aval.shape[-1],))
             term = em.op("multiply", seen.aval, seen, em.broadcast(tap, seen.aval.shape))
             total = term if total is None else em.op("add", term.aval, total, term)
         return total

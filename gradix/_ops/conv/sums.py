@@ -1,0 +1,83 @@
+"""Convolutions of few terms as sums of shifted inputs times elements of the kernel, of which XLA makes one loop of vectors.
+
+The vectors are along the last axis of the result: its features, or its last axis of space. In the first case an element of the
+input meets all features of a place of the kernel at once, in the second one of the kernel all of a row.
+"""
+from __future__ import annotations
+
+import itertools
+from math import prod
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.kernel_loops import apart
+
+_POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
+_ROW = 1024                         # positions of a row that a long vector is cut into
+
+
+def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featured: bool) -> bool:
+    """Whether a convolution of so many places times features is quicker as a sum than by XLA's libraries.
+
+    Each term takes a fetch and an operation on all outputs; from some 600 operations on XLA makes no vectors of them, and none
+    of elements that are not neighbours.
+    """
+    if not (np.issubdtype(dtype, np.integer) or dtype in (np.dtype("float32"), np.dtype("float64"))):
+        return False
+    if positions < _POSITIONS or terms * (outputs + (4 if featured else 8)) > _WORK:
+        return False
+    return featured and outputs > 1 or stride == 1
+
+
+def is_line(axes, rows: int) -> bool:
+    """Whether a sum of one feature would be a loop over one axis, which XLA's newer emitters often make no vectors of."""
+    return len(axes) == rows == 1 and axes[0].result >= 4 * _ROW and (axes[0].kernel - 1) * axes[0].rhs_dilation <= _ROW
+
+
+def emit_line(forms, x, w):
+    """`emit_sum` of one vector (1, space, 1), cut into rows that each end with what the next one begins with."""
+    em, (axis,) = forms.em, forms.axes
+    count, reach = -(-axis.result // _ROW), (axis.kernel - 1) * axis.rhs_dilation
+    extent = (axis.size - 1) * axis.lhs_dilation + 1 + axis.low + axis.high
+    x = forms.padded(x, [axis.low], [axis.high + (count + 1) * _ROW - extent], [axis.lhs_dilation - 1])
+    x, rows = em.reshape(x, ((count + 1) * _ROW,)), (count, _ROW)
+    parts = [em.reshape(forms.part(x, 0, start, count * _ROW), rows) for start in (0, _ROW)]
+    parts[1] = em.head(parts[1], (count, reach))
+    x = em.op("concatenate", make_aval((count, _ROW + reach), x.aval.dtype), *parts, attrs="dimension = 1 : i64")
+    row = axis._replace(size=_ROW + reach, result=_ROW, low=0, high=0, lhs_dilation=1)
+    found = emit_sum(forms.over([row]), em.reshape(x, (count, _ROW + reach, 1)), w, True)
+    return em.head(em.reshape(found, (1, count * _ROW, 1)), (1, axis.result, 1))
+
+
+def emit_sum(forms, x, w, featured: bool):
+    """The sum over the places of a kernel and over features.
+
+    Args:
+        x: (batch, space, features) where `featured`, else (batch, features, space).
+        w: (space, features, outputs).
+    """
+    em, axes = forms.em, forms.axes
+    rows, result, space = x.aval.shape[0], [a.result for a in axes], len(axes)
+    *places, features, outputs = w.aval.shape
+    out = make_aval((rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype)
+    first, own = (0, space + 1) if featured else (1, 1)                 # axes before those of space, and that of the outputs
+
+    def put(values, feature):
+        return [*values, feature] if featured else [feature, *values]
+
+    def padded(x):
+        return forms.padded(x, put([a.low for a in axes], 0), put([a.high for a in axes], 0),
+                            put([a.lhs_dilation - 1 for a in axes], 0))
+
+    def write(x, w):
+        w, total = em.reshape(w, (prod(places) * features, outputs)), None
+        for number, (*place, feature) in enumerate(itertools.product(*map(range, places), range(features))):
+            seen = forms.every(x, put([i * a.rhs_dilation for i, a in zip(place, axes)], feature), put(result, 1),
+                               put([a.stride for a in axes], 1))
+            seen = em.broadcast_in_dim(em.reshape(seen, (rows, *result)), out, [0, *range(first + 1, first + 1 + space)])
+            element = em.reshape(forms.part(w, 0, number, 1), (outputs,))
+            term = em.op("multiply", out, seen, em.broadcast_in_dim(element, out, [own]))
+            total = term if total is None else em.op("add", out, total, term)
+        return total
+    return apart(em, "sum", out, lambda x, w: write(padded(x), w), x, w)
