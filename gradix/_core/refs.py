@@ -208,7 +208,7 @@ class View(Ref):
 
 def _inside_of(ref: Ref, value) -> ValueError:
     trace: Trace = value._trace
-    what = {"BatchTrace": "a vmapped value"}.get(type(trace).__name__, "a differentiated value")
+    what = "a vmapped value" if type(trace).__name__.endswith("BatchTrace") else "a differentiated value"
     return ValueError(
         f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: {ref._name()}.\n"
         f"  where:   {source.current()}\n"

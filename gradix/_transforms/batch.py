@@ -1,10 +1,11 @@
 """Batching: carry a mapped axis beside each value."""
 from __future__ import annotations
 
+from gradix._core import dtypes
 from gradix._core.aval import ShapedArray, make_aval
-from gradix._core.jaxpr import ClosedJaxpr, inherit
+from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.trace import Interpreter, Tracer, new_level
-from gradix._ops.basis import move_axis, to_axis
+from gradix._ops.basis import move_axis, to_axis, zeros
 from gradix._transforms.staging import eval_closed, stage
 
 
@@ -86,9 +87,25 @@ class BatchTrace(Interpreter):
         return x, None
 
 
+class EmptyBatchTrace(BatchTrace):
+    """Maps over no examples: a result has none either, of the type that one would have.
+
+    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no features, ...
+    """
+
+    def map(self, prim, args, params):
+        if not (prim.named or prim.effectful or next(jaxprs_in_params(params), None)):
+            types = prim.abstract(*[a.aval for a in args], **params)
+            results = types if prim.multiple_results else [types]
+            if not any(isinstance(t.dtype, dtypes.ExtendedDType) for t in results):
+                outs = [BatchTracer(self, zeros(insert_axis(t, 0, 0)), 0) for t in results]
+                return outs if prim.multiple_results else outs[0]
+        return super().map(prim, args, params)
+
+
 def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
     """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere)."""
-    trace = BatchTrace(axis)
+    trace = EmptyBatchTrace(axis) if type(axis.size) is int and axis.size == 0 else BatchTrace(axis)
     trace.function = function
     with new_level(trace, axis=axis.name):
         pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)

@@ -139,6 +139,8 @@ def _read(plan, shape, key, wrap) -> list:
         if type(e) is int:
             axis.at = _position(plan, e, axis.size, n, wrap)
         elif e[0] == ARRAY:
+            if e[1] == () and type(axis.size) is int and axis.size == 0:
+                raise IndexError(f"index is out of bounds for axis {n} with size 0: there is no element to take.")
             axis.array = place, e[1]
             place += 1
         elif e is not _WHOLE and e != _WHOLE:

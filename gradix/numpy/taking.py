@@ -112,6 +112,9 @@ def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=N
     if not i.aval.size:
         sizes = [n if d == axis else m if n == 1 else n for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))]
         return lax.full(tuple(sizes), number(0, x.aval.dtype))
+    if x.aval.shape[axis] == 0:
+        raise IndexError(f"take_along_axis: axis {axis} of arr, of shape {x.aval.shape}, has no elements to take, and "
+                         f"indices of shape {i.aval.shape} ask for some.")
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
     i = lax.reshape(convert(i, _INT) if i.aval.dtype != np.int64 else i, shape)
     return lax.gather(x, i, numbers, window, mode=mode, fill_value=fill_value)

@@ -62,6 +62,13 @@ def test_a_jump_has_no_slope():
         check_grads(lambda x: jnp.floor(x), (1.0,), 1)
 
 
+def test_a_jump_near_by_is_stepped_around():
+    stairs = lambda x: jnp.where(x < 0.502, x**2, 5 + x**2)  # noqa: E731
+    check_grads(stairs, (0.5,), 1)
+    with pytest.raises(AssertionError):
+        check_grads(stairs, (0.5,), 1, eps=0.01)
+
+
 def test_given_derivatives():
     check_jvp(jnp.sin, partial(gradix.jvp, jnp.sin), (0.5,))
     check_vjp(jnp.sin, partial(gradix.vjp, jnp.sin), (0.5,))
