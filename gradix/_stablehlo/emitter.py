@@ -176,7 +176,9 @@ class Emitter(Structured):
         """`x` whose axis i becomes axis `dims[i]` of the result."""
         if x.type == tensor_type(out):
             return x
-        return self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
+        found = self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
+        found.filled = None if x.aval.shape else x
+        return found
 
     def broadcast(self, x: Value, shape) -> Value:
         """`x` with leading axes added, or a scalar filling `shape`."""

@@ -11,14 +11,14 @@ class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
     `counts` is the axis along which it is known to be 0, 1, 2, ...; `turned` the value and the permutation that it is a
-    transpose of; `narrow` the dtype that it is converted from.
+    transpose of; `narrow` the dtype that it is converted from; `filled` the scalar that all its elements are.
     """
 
-    __slots__ = ("name", "aval", "type", "known", "counts", "turned", "narrow")
+    __slots__ = ("name", "aval", "type", "known", "counts", "turned", "narrow", "filled")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        self.counts = self.turned = self.narrow = None
+        self.counts = self.turned = self.narrow = self.filled = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

@@ -192,6 +192,36 @@ def test_scatter(name, kind, mode):
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("index", ["int32", "uint8", "int64"])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "uint64"])
+@pytest.mark.parametrize("count", [1 << 14, (1 << 14) + 13])
+def test_one_number_added_to_many_elements(count, dtype, index):
+    low, high = np.iinfo(index).min, np.iinfo(index).max
+    places = np.random.default_rng(1).integers(max(low, -9), min(high, 1100), count).astype(index)
+    places[:6] = [low, high, low, high, 999 % (high + 1), 0]
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    start = np.arange(1000).astype(dtype)
+    with gradix.enable_x64():
+        for mode in (lax.GatherScatterMode.FILL_OR_DROP, lax.GatherScatterMode.CLIP):
+            def add(x, i):
+                return lax.scatter_add(x, i[:, None], lax.full((count,), 3, dtype), numbers, mode=mode)
+            wide = places.astype("int64")
+            kept = wide.clip(0, 999) if mode is lax.GatherScatterMode.CLIP else wide[(wide >= 0) & (wide < 1000)]
+            wanted = start + 3 * np.bincount(kept, minlength=1000).astype(dtype)
+            np.testing.assert_array_equal(gradix.jit(add)(start, places), wanted)
+            np.testing.assert_array_equal(add(start, places), wanted)
+        program = gradix.jit(add).lower(start, places).as_text()
+    assert "number_to_elements" in program and "stablehlo.scatter" not in program
+
+
+def test_other_updates_and_longer_vectors_are_scattered_by_xla():
+    numbers, places = lax.ScatterDimensionNumbers((), (0,), (0,)), np.zeros((1 << 14, 1), np.int32)
+    for x, updates in ((np.zeros(9, np.float32), np.ones(1 << 14, np.float32)), (np.zeros(1 << 15, np.float32), None)):
+        def add(x, i):
+            return lax.scatter_add(x, i, lax.full((1 << 14,), 1, np.float32) if updates is None else updates, numbers)
+        assert "stablehlo.scatter" in gradix.jit(add).lower(x, places).as_text()
+
+
 def test_scatter_apply_repeats():
     numbers, indices = SCATTER((), (0,), (0,)), np.array([[1], [3], [1], [9]], np.int32)
     got = both_ways(lambda x: lax.scatter_apply(x, indices, lambda v: v * 2, numbers, update_shape=(4,)),

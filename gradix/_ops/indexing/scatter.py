@@ -17,6 +17,7 @@ from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, to_front, 
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.dimensions import memoised
+from gradix._ops.indexing import element_loops
 from gradix._ops.indexing.gather import gather_p, lower_limits
 from gradix._ops.iota import iota_p
 from gradix._ops.linear import neg
@@ -129,6 +130,8 @@ class Scatter(Primitive):
                 return new
             return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
+        if element_loops.pays(em, x, indices, updates, dnums) and (self.combine is not None or update_jaxpr is None):
+            return element_loops.emit_scatter(em, x, indices, updates, body)
         attrs = (f"scatter_dimension_numbers = {_numbers(dnums, indices.aval.ndim - 1)}, indices_are_sorted = "
                  f"{str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}")
         return em.op("scatter", out, x, indices, updates, attrs=attrs, regions=(em.region([scalar, scalar], body),))

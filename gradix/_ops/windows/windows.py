@@ -158,7 +158,7 @@ def windows_shape(operand_shape, indices_shape, dnums, slice_sizes) -> tuple:
 
 def _inside(column, limit):
     if column.dtype.kind == "u":
-        return np.minimum(column, limit).astype(np.intp)
+        return np.minimum(column, min(limit, np.iinfo(column.dtype).max)).astype(np.intp)
     return np.minimum(np.maximum(column.astype(np.intp, copy=False), 0), limit)
 
 
