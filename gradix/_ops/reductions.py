@@ -16,6 +16,7 @@ from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.extrema import LIBRARY_FLOATS, emit_extremum, is_left_to_library
 from gradix._ops.families import NonDifferentiable
+from gradix._ops.hidden_extrema import is_hidden
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
 from gradix._ops.reduction_trees import WORDS, emit_tree
@@ -81,7 +82,8 @@ class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
 
     With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that are only subtracted
-    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the exponentials.
+    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the exponentials. Where a
+    program's equations show that they are, lowering adds it.
     """
 
     def abstract(self, x, *, axes, drops_nan=False, out_sharding=None):
@@ -106,6 +108,11 @@ class Extremum(Reduction):
             wide = expand_axis(wide, a)
         winners = convert_element_type(eq(x, wide), t.aval.dtype)
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
+
+    def for_users(self, eqn, users, platform):
+        if is_left_to_library(platform, eqn.invars[0].aval) and is_hidden(eqn, users):
+            return {**eqn.params, "drops_nan": True}
+        return None
 
     def lower(self, em, out, x, *, axes, drops_nan=False, out_sharding=None):
         if drops_nan:

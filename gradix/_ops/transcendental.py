@@ -16,6 +16,7 @@ from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 from gradix._ops.vectors.lowering import (
+    log1p_for_users,
     lower_cbrt,
     lower_exp,
     lower_exp2,
@@ -130,7 +131,8 @@ exp2_p = Elementwise("exp2", np.exp2, hlo=lower_exp2, dtypes=INEXACT,
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes=INEXACT, singular=True)
 expm1_p = Elementwise("expm1", _host_expm1, hlo=lower_expm1, dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
-log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo=lower_log1p, dtypes=INEXACT, singular=True)
+log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo=lower_log1p, dtypes=INEXACT, singular=True,
+                      for_users=log1p_for_users)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,

@@ -137,6 +137,27 @@ def lower_rem(em, out, x, y):
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
+# What XLA's library computes on the way to a sum, but no selections.
+_BEFORE_SUMS = frozenset(("add", "add_any", "sub", "mul", "div", "neg", "abs", "max", "min"))
+_LEAST_SUMMED = 1 << 12                 # elements of a sum from which on it goes to XLA's library
+
+
+def log1p_for_users(eqn, users, platform: str):
+    """A log1p whose values are only summed is left to XLA, whose library computes it, and what is between, along with the sum."""
+    out, = eqn.outvars
+    aval = out.aval
+    if platform != "cpu" or aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST_SUMMED:
+        return None
+    user = users.only(out)
+    while user is not None and user.primitive.name in _BEFORE_SUMS and user.outvars[0].aval.shape == aval.shape:
+        user = users.only(user.outvars[0])
+    return {"summed": True} if user is not None and user.primitive.name == "reduce_sum" else None
+
+
+def lower_log1p(em, out, x, *, summed=False):
+    return em.op("log_plus_one", out, x) if summed else _lower_log1p(em, out, x)
+
+
 def _power_of_two(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
@@ -157,7 +178,7 @@ lower_exp2 = _vectors(_power_of_two, exponential.exp2)
 lower_exp, lower_sqrt = _in_single("exponential"), _in_single("sqrt")
 lower_log = _vectors(_in_single("log"), exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
-lower_log1p = _vectors("log_plus_one", exponential.log1p)
+_lower_log1p = _vectors("log_plus_one", exponential.log1p)
 lower_power = _vectors("power", powers.power, _HALVES | {_F32})
 lower_erf = _vectors("chlo.erf", special.erf, frozenset([_F64]))
 lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})

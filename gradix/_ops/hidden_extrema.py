@@ -1,0 +1,88 @@
+"""Extrema whose NaN need not be kept, as what is made of them is NaN anyway: the maxima of softmax and logsumexp.
+
+XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN where x has, whichever the
+maximum is; its sum is NaN then, and so is all that is divided by the sum. What else there is in a row with NaN depends on the
+maximum; where none of that is among the results of a program, nobody can tell which one it was. In derivatives that compare
+the operand with its maximum, that stays as it is: there the passes over blocks take half the time of the library.
+"""
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import ml_dtypes
+import numpy as np
+
+from gradix._core.jaxpr import Literal
+
+# What a value is in the rows, over the reduced axes, where the operand of the extremum has NaN:
+_ALL_NAN = 2            # whichever the extremum is
+_NAN_THERE = 1          # NaN where the operand is; the rest may depend on the extremum
+_ANYTHING = 0           # that may depend on the extremum
+
+_KEEP_NAN = frozenset(("add", "add_any", "sub", "mul", "div", "neg", "abs", "exp", "exp2", "expm1", "log", "log1p", "tanh",
+                       "logistic", "sqrt", "rsqrt", "square", "stop_gradient"))
+_WITH_NAN = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16, "float32", "float64")))
+_RESHAPES = frozenset(("reshape", "squeeze", "expand_dims"))
+
+
+def is_hidden(eqn, users) -> bool:
+    """Whether no result of a program tells if an extremum, one of its equations, kept NaN."""
+    (x,), (out,) = eqn.invars, eqn.outvars
+    rows = _Rows(x.aval.shape, eqn.params["axes"])
+    if type(x) is Literal or users.is_result(out) or rows.kept == rows.shape:
+        return False
+    states = {out: _ANYTHING}
+    waiting = dict(users.of(out))
+    places = [*waiting]
+    heapify(places)                                     # in the order of the program, so that all operands are known
+    while places:
+        eqn = waiting.pop(heappop(places))
+        operands = [v for v in eqn.invars if type(v) is not Literal]
+        state = rows.state(eqn, [_NAN_THERE if v is x else states.get(v) for v in operands])
+        if state is None:
+            if any(states.get(v, _ALL_NAN) != _ALL_NAN for v in operands):
+                return False
+            continue
+        result, = eqn.outvars
+        if state != _ALL_NAN and users.is_result(result):
+            return False
+        states[result] = state
+        for place, user in users.of(result).items():
+            if place not in waiting:
+                waiting[place] = user
+                heappush(places, place)
+    return True
+
+
+class _Rows:
+    """The shapes of arrays whose rows are those of an operand: itself, and reduced over its axes, which are 1 or gone."""
+
+    __slots__ = ("axes", "kept", "others", "reduced", "shape")
+
+    def __init__(self, shape: tuple, axes):
+        self.shape, self.axes = shape, frozenset(axes)
+        self.others = tuple([i for i in range(len(shape)) if i not in self.axes])
+        self.kept = tuple([1 if i in self.axes else n for i, n in enumerate(shape)])
+        self.reduced = tuple([shape[i] for i in self.others])
+
+    def state(self, eqn, states) -> int | None:
+        """What an equation makes of operands of these states; None where that is not known, or depends on no extremum."""
+        prim, shape = eqn.primitive, eqn.outvars[0].aval.shape
+        if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):
+            return None
+        known = [s for s in states if s is not None]
+        if prim.name in _KEEP_NAN:
+            return max(known)
+        before = eqn.invars[0].aval.shape
+        if prim.name == "convert_element_type":
+            return known[0] if eqn.params["new_dtype"] in _WITH_NAN else None
+        if prim.name == "reduce_sum":
+            if self.axes != set(eqn.params["axes"]) or before not in (self.shape, self.kept):
+                return None
+            return _ALL_NAN if known[0] == _NAN_THERE else known[0]
+        if prim.name == "broadcast_in_dim":
+            axes = eqn.params["broadcast_dimensions"]
+            same = before == self.reduced and axes == self.others or before == self.kept and len(axes) == len(shape)
+        else:
+            same = prim.name in _RESHAPES and before in (self.kept, self.reduced) and shape != self.shape
+        return known[0] if same else None
