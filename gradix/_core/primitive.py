@@ -40,8 +40,8 @@ class Primitive:
     - `abstract(*avals, **params)`: the types of the results; raises the user's shape and dtype errors.
     - `lower(em, out, *values, **params)`: StableHLO through the emitter; `out` is the aval (list of avals).
       Or `expand(*args, **params)`: a composition of other primitives.
-    - `for_users(eqn, users, platform)`: the parameters that `lower` gets in place of an equation's, or None; where what
-      reads the results (`_stablehlo/users.py`) decides how they are best spelled.
+    - `settle(eqn, users, platform)`: the parameters that `lower` gets in place of an equation's, or None; where numbers
+      among its operands or what reads its results decide how it is best spelled (`_stablehlo/settled.py`).
     - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
     - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays alone, or None; only
       where that is quicker than `host` with its parameters.
@@ -73,7 +73,7 @@ class Primitive:
     run: Callable[..., Any] | None = None
     expand: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None
-    for_users: Callable[..., Any] | None = None
+    settle: Callable[..., Any] | None = None
 
     def __init__(self, name: str):
         self.name = name

@@ -5,7 +5,9 @@ import math
 
 import numpy as np
 
-from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.array import ArrayImpl
+from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
+from gradix._core.jaxpr import Literal
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
@@ -16,7 +18,6 @@ from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 from gradix._ops.vectors.lowering import (
-    log1p_for_users,
     lower_cbrt,
     lower_exp,
     lower_exp2,
@@ -26,6 +27,7 @@ from gradix._ops.vectors.lowering import (
     lower_power,
     lower_rsqrt,
     lower_sqrt,
+    settle_log1p,
 )
 
 
@@ -89,7 +91,10 @@ def _pow_base(t, x, y):
     if y.aval.dtype == x.aval.dtype:
         x = convert(x, x.aval.dtype)
     y_ = convert(y, x.aval.dtype)
-    less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0)))
+    if type(y_) is ArrayImpl and not y_.aval.shape and y_._host is not None:           # a known number stays one
+        less = pow(x, scalar_like(y_, y_._host - 1 if y_._host else 0))
+    else:
+        less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0)))
     return mul(t, mul(y_, less))                                # y·xʸ⁻¹, zero where y = 0
 
 
@@ -106,6 +111,10 @@ class _Pow(Elementwise):
     def check_dtypes(self, avals):
         x, y = avals
         super().check_dtypes(avals[:1] if y.dtype in INTEGER and x.dtype in INEXACT else avals)
+
+    def settle(self, eqn, users, platform):
+        exponent = eqn.invars[1]
+        return {"known": float(exponent.val)} if type(exponent) is Literal and exponent.aval.dtype in FLOAT else None
 
 
 def _one_minus(y):
@@ -132,7 +141,7 @@ log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes
 expm1_p = Elementwise("expm1", _host_expm1, hlo=lower_expm1, dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
 log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo=lower_log1p, dtypes=INEXACT, singular=True,
-                      for_users=log1p_for_users)
+                      settle=settle_log1p)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
@@ -144,7 +153,7 @@ rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo=lower_rsqrt, dtypes=INEXACT,
 cbrt_p = Elementwise("cbrt", np.cbrt, hlo=lower_cbrt, dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y: lower_power(em, out, x, em.convert(y, out.dtype)), singular=True)
+             hlo=lambda em, out, x, y, known=None: lower_power(em, out, x, em.convert(y, out.dtype), known), singular=True)
 def exp(x, *, accuracy=None):
     """`eˣ`, elementwise.
 

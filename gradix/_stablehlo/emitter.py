@@ -9,9 +9,9 @@ import numpy as np
 from gradix._base.source import any_scopes
 from gradix._core.aval import make_aval
 from gradix._stablehlo.attributes import i64_array, string
+from gradix._stablehlo.settled import settled_equations
 from gradix._stablehlo.structured import TOKEN, Structured
 from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
-from gradix._stablehlo.users import equations_for_users
 from gradix._stablehlo.writer import Value
 
 # XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
@@ -51,7 +51,7 @@ class Emitter(Structured):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get = env.get
         placed = self.places or any_scopes()
-        for eqn in equations_for_users(jaxpr, self.platform):
+        for eqn in settled_equations(jaxpr, self.platform):
             before = len(self._lines) if placed else 0
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars

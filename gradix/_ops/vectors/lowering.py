@@ -142,7 +142,7 @@ _BEFORE_SUMS = frozenset(("add", "add_any", "sub", "mul", "div", "neg", "abs", "
 _LEAST_SUMMED = 1 << 12                 # elements of a sum from which on it goes to XLA's library
 
 
-def log1p_for_users(eqn, users, platform: str):
+def settle_log1p(eqn, users, platform: str):
     """A log1p whose values are only summed is left to XLA, whose library computes it, and what is between, along with the sum."""
     out, = eqn.outvars
     aval = out.aval
@@ -156,6 +156,15 @@ def log1p_for_users(eqn, users, platform: str):
 
 def lower_log1p(em, out, x, *, summed=False):
     return em.op("log_plus_one", out, x) if summed else _lower_log1p(em, out, x)
+
+
+_EASY_EXPONENTS = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))        # XLA makes roots and products of these powers
+
+
+def lower_power(em, out, x, y, known=None):
+    """The power; `known` is the exponent, where that is a number of the program."""
+    easy = known in _EASY_EXPONENTS and out.dtype not in _HALVES
+    return em.op("power", out, x, y) if easy else _lower_power(em, out, x, y)
 
 
 def _power_of_two(em, out, x):
@@ -179,7 +188,7 @@ lower_exp, lower_sqrt = _in_single("exponential"), _in_single("sqrt")
 lower_log = _vectors(_in_single("log"), exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
 _lower_log1p = _vectors("log_plus_one", exponential.log1p)
-lower_power = _vectors("power", powers.power, _HALVES | {_F32})
+_lower_power = _vectors("power", powers.power, _HALVES | {_F32})
 lower_erf = _vectors("chlo.erf", special.erf, frozenset([_F64]))
 lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})
 lower_erf_inv = _vectors("chlo.erf_inv", special.erf_inv, frozenset([_F64]))

@@ -1,4 +1,4 @@
-"""Who uses what in a program, for primitives that are spelled otherwise for some users."""
+"""Equations as they are lowered: primitives choose how to be spelled by what they are given and who uses their results."""
 from __future__ import annotations
 
 from gradix._core.jaxpr import Jaxpr, JaxprEqn, Literal
@@ -30,12 +30,12 @@ class Users:
         return v in self._results
 
 
-def equations_for_users(jaxpr: Jaxpr, platform: str) -> list[JaxprEqn]:
-    """A program's equations, with the parameters that the primitives' rules `for_users` give them."""
+def settled_equations(jaxpr: Jaxpr, platform: str) -> list[JaxprEqn]:
+    """A program's equations, with the parameters that the rules `settle` of their primitives give them."""
     users = None
     found = []
     for eqn in jaxpr.eqns:
-        rule = eqn.primitive.for_users
+        rule = eqn.primitive.settle
         if rule is not None:
             users = users or Users(jaxpr)
             params = rule(eqn, users, platform)

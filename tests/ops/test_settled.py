@@ -6,7 +6,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax, nn
 from gradix._ops.hidden_extrema import is_hidden
-from gradix._stablehlo.users import Users, equations_for_users
+from gradix._stablehlo.settled import Users, settled_equations
 from gradix._transforms.cse import simplify
 
 NAN, INF = np.nan, np.inf
@@ -14,7 +14,7 @@ NAN, INF = np.nan, np.inf
 
 def spelled(f, *args, platform="cpu") -> list:
     """The program's equations as they are lowered."""
-    return equations_for_users(simplify(gradix.make_jaxpr(f)(*args)).jaxpr, platform)
+    return settled_equations(simplify(gradix.make_jaxpr(f)(*args)).jaxpr, platform)
 
 
 # -- extrema that drop NaN -----------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_the_program_itself_is_not_changed():
     closed = gradix.make_jaxpr(softmax)(x)
     before = str(closed)
     gradix.jit(softmax).lower(x)
-    equations_for_users(closed.jaxpr, "cpu")
+    settled_equations(closed.jaxpr, "cpu")
     assert str(closed) == before
 
 
@@ -337,3 +337,39 @@ def test_nn_losses_of_large_arrays():
     x = np.random.default_rng(2).standard_normal((100, 200)).astype("float32") * 4
     want = np.mean(np.log1p(np.exp(-np.abs(x.astype("float64")))) + np.maximum(x, 0))
     np.testing.assert_allclose(gradix.jit(lambda x: jnp.mean(nn.softplus(x)))(x), want, rtol=1e-5)
+
+
+# -- powers with known exponents -----------------------------------------------------------------------------------------
+
+POINTS = np.array([-INF, -0.0, 0, -1, 4, INF, NAN, 2.5, -2.5, 1e20, 1e-10], "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 2.0, 3.0, -1.0, 1.0, 0.0, 1.5, -2.0])
+def test_powers_with_known_exponents(exponent, dtype):
+    """As with exponents that are not known, which formulas take, and as on the host."""
+    x = jnp.asarray(np.tile(POINTS, 400)).astype(dtype)
+    y = jnp.full(x.shape, exponent, dtype)
+    found = gradix.jit(lambda x: lax.pow(x, jnp.array(exponent, dtype)))(x)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(gradix.jit(lax.pow)(x, y)), rtol=1e-6, atol=1e-37)
+    with np.errstate(all="ignore"):
+        want = np.power(np.asarray(x, "float64"), np.full(x.shape, exponent)).astype(dtype)
+    rtol, atol = (1e-6, 1e-37) if dtype == "float32" else (2e-3, 1e-7)
+    np.testing.assert_allclose(np.asarray(found), want, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("exponent, formula", [(0.5, False), (2.0, False), (1.5, True), (-0.5, True)])
+def test_roots_and_squares_are_xlas(exponent, formula):
+    x = np.ones(5000, "float32")
+    text = gradix.jit(lambda x: x ** exponent).lower(x).as_text()
+    assert ("stablehlo.power" in text) != formula
+    assert ("@power" in text) == formula
+
+
+def test_the_slope_of_a_power_has_a_known_exponent():
+    x = np.ones(5000, "float32")
+    slope = gradix.jit(gradix.grad(lambda x: jnp.sum(x ** 1.5)))
+    assert "stablehlo.power" in slope.lower(x).as_text()
+    np.testing.assert_allclose(slope(np.full(5000, 4, "float32")), 3.0)
+    for exponent, want in ((0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (-1.0, -INF)):
+        assert float(gradix.grad(lambda x, e=exponent: lax.pow(x, e))(0.0)) == want
