@@ -213,6 +213,21 @@ def test_reduce_window(name, window):
     np.testing.assert_allclose(got, windows_by_loops(x, reduce, fill, *window), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("size, pads", [((2, 3), ((0, 0), (0, 0))), ((3, 2), ((1, 2), (-2, 1))), ((4, 1), ((-1, -2), (3, 0))),
+                                        ((7, 9), ((0, 0), (2, 4)))], ids=str)
+def test_gradients_of_sums_over_windows_side_by_side(size, pads):
+    """Each element gets the cotangent of the one window it is in, or none."""
+    x = np.arange(63, dtype=np.float32).reshape(7, 9)
+    y, back = gradix.vjp(lambda x: lax.reduce_window(x, 0.0, lax.add, size, size, pads), x)
+    ct = np.arange(1, y.size + 1, dtype=np.float32).reshape(y.shape)
+    wanted = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        number = tuple([(i + low) // k for i, k, (low, _) in zip(place, size, pads)])
+        if all(0 <= i < n for i, n in zip(number, ct.shape)):
+            wanted[place] = ct[number]
+    np.testing.assert_array_equal(both_ways(lambda ct: back(ct)[0], ct), wanted)
+
+
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", ["sum", "max", "min"])
 def test_reduce_window_derivatives(name, window):

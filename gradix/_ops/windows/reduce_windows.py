@@ -117,6 +117,9 @@ class ReduceWindowSum(ReduceWindow):
         w = _windowed(params)
         if not ct.aval.size or not x.aval.size:
             return [zeros(x.aval)]
+        if _tiles(w):                               # each element is in one window, if in any
+            return [pad(_repeated(ct, w.window_dimensions), _zero_of(ct), [
+                (-low, n + low - m * k, 0) for n, m, k, (low, _) in zip(x.shape, ct.aval.shape, w.window_dimensions, w.padding)])]
         config = []
         for n, m, k, s, (low, _), b, d in zip(x.shape, ct.aval.shape, *w):
             reach, spread = dilated(k, d) - 1, dilated(m, s)
@@ -125,6 +128,17 @@ class ReduceWindowSum(ReduceWindow):
         ones = (1,) * len(config)
         back = Window(w.window_dimensions, w.base_dilation, ((0, 0),) * len(config), ones, w.window_dilation)
         return [bind(self, (spread,), back.params())]
+
+
+def _tiles(w: Window) -> bool:
+    """Whether windows neither overlap nor leave gaps."""
+    return w.window_strides == w.window_dimensions and all(d == 1 for d in (*w.base_dilation, *w.window_dilation))
+
+
+def _repeated(x, counts):
+    """Each element so many times along each axis."""
+    shape = [m for pair in zip(x.aval.shape, counts) for m in pair]
+    return reshape(broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)), [n * k for n, k in zip(x.aval.shape, counts)])
 
 
 class ReduceWindowExtremum(ReduceWindow):
@@ -310,3 +324,4 @@ def reduce_window_by(prim, operand, window: Window):
 
 from gradix._ops.arithmetic import max_p, min_p  # noqa: E402
 from gradix._ops.indexing.slicing import pad  # noqa: E402
+from gradix._ops.shape import broadcast_in_dim, reshape  # noqa: E402
