@@ -95,3 +95,14 @@ def test_gradients_and_vmap():
     np.testing.assert_array_equal(gradix.jit(gradix.vmap(f, (0, None)))(x, w), np.stack([f(part, w) for part in x]))
     ws = np.stack([w, 2 * w])
     np.testing.assert_array_equal(gradix.jit(gradix.vmap(f, (None, 0)))(x[0], ws), np.stack([f(x[0], one) for one in ws]))
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS, ids=str)
+@pytest.mark.parametrize("features, kernel, outputs, strides, pads, rhs_dilation, sums", [
+    (80, (3, 3), 1, (1, 1), ((1, 1), (1, 1)), (1, 1), (False, True)), (15, (4, 6), 1, (1, 1), ((2, 1), (0, 3)), (1, 2), (True, True)),
+    (40, (3, 3), 3, (1, 1), ((-1, 2), (3, -2)), (2, 1), (False, True)), (40, (3, 3), 4, (1, 1), ((1, 1), (1, 1)), (1, 1), (False, False)),
+    (40, (3, 3), 3, (1, 2), ((1, 1), (1, 1)), (1, 1), (False, False))], ids=str)
+def test_many_features_to_few(layouts, features, kernel, outputs, strides, pads, rhs_dilation, sums):
+    featured = layouts[2].index("C") == 3
+    check(*operands((2, 26, 25, features), (*kernel, features, outputs), layouts), layouts, sums[not featured], strides, pads,
+          rhs_dilation=rhs_dilation)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.conv.sums import emit_line, emit_sum, is_line, is_short
+from gradix._ops.conv.sums import emit_line, emit_parts, emit_sum, is_line, is_short, is_to_few
 from gradix._ops.dimensions import i64_array
 from gradix._ops.kernel_loops import Loops, apart
 
@@ -83,6 +83,8 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(lambda x, w: write(forms, x, w), order, (*space, 1, 0), order)
     if out.dtype not in _REAL:
         return None
+    if alone and is_to_few(axes, of_lhs, features, rows * results, featured):
+        return arranged(lambda x, w: emit_parts(forms, x, w), (0, *space, 1), (*space, 0, 1), (1, 0, *space))
     if 1 < feature_groups == of_lhs == features and places <= _TAPS:
         return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))
     if 1 < batch_groups == rows == features and results <= _SUMS:

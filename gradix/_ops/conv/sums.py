@@ -1,7 +1,8 @@
 """Convolutions of few terms as sums of shifted inputs times elements of the kernel, of which XLA makes one loop of vectors.
 
 The vectors are along the last axis of the result: its features, or its last axis of space. In the first case an element of the
-input meets all features of a place of the kernel at once, in the second one of the kernel all of a row.
+input meets all features of a place of the kernel at once, in the second one of the kernel all of a row. Convolutions of many
+features to few are a product of matrices, of the input and all places of the kernel, and a sum of its shifted parts.
 """
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from gradix._core.aval import make_aval
 from gradix._ops.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
+_OUTPUTS, _PARTS = 3, 27            # the most features that parts of a product are added up for, and the most parts times those
+_INPUTS = 16                        # features of the input, from which on that is only done where space comes last
 _ROW = 1024                         # positions of a row that a long vector is cut into
 
 
@@ -81,3 +84,38 @@ def emit_sum(forms, x, w, featured: bool):
             total = term if total is None else em.op("add", out, total, term)
         return total
     return apart(em, "sum", out, lambda x, w: write(padded(x), w), x, w)
+
+
+def is_to_few(axes, inputs: int, outputs: int, positions: int, featured: bool) -> bool:
+    """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
+
+    The product has space last: many features that came last have to be moved, which takes what it gains.
+    """
+    if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured and inputs >= _INPUTS:
+        return False
+    return outputs <= _OUTPUTS and outputs * prod(a.kernel for a in axes) <= _PARTS and positions >= _POSITIONS
+
+
+def emit_parts(forms, x, w):
+    """The product of `x` (batch, space, features) and `w` (space, outputs, features), added up where it lands."""
+    em, axes = forms.em, forms.axes
+    *places, outputs, features = w.aval.shape
+    rows, *space = x.aval.shape[:-1]
+    found = forms.product(make_aval((prod(places) * outputs, rows, *space), x.aval.dtype),
+                          em.reshape(w, (prod(places) * outputs, features)), x, ([1], [x.aval.ndim - 1]))
+    found = em.reshape(found, (prod(places), outputs, rows, *space))
+    out = make_aval((outputs, rows, *[a.result for a in axes]), x.aval.dtype)
+
+    pads = [[0, 0, 0, *v] for v in ([a.low for a in axes], [a.high for a in axes])]
+    padded = make_aval(tuple([n + lo + hi for n, lo, hi in zip(found.aval.shape, *pads)]), x.aval.dtype)
+    found = apart(em, "padded", padded, lambda found: forms.padded(found, *[v[1:] for v in pads], [0] * (len(axes) + 2)), found)
+
+    def write(found):
+        total = None
+        for number, place in enumerate(itertools.product(*map(range, places))):
+            part = forms.every(forms.part(found, 0, number, 1), [0, 0, *[i * a.rhs_dilation for i, a in zip(place, axes)]],
+                               [outputs, rows, *[a.result for a in axes]], [1] * (len(axes) + 2))
+            part = em.reshape(part, out.shape)
+            total = part if total is None else em.op("add", out, total, part)
+        return total
+    return apart(em, "parts", out, write, found)
