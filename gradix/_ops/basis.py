@@ -11,6 +11,7 @@ from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind, state
+from gradix._ops.column_sums import emit_column_sums
 from gradix._ops.reduction_trees import WORDS, emit_tree
 
 
@@ -185,7 +186,8 @@ class ReduceSum(Primitive):
                               columns=halves, neutral=0)
             if found is not None:
                 return found
-        return self._plainly(em, x, axes, out)
+        found = emit_column_sums(em, out, x, axes)
+        return self._plainly(em, x, axes, out) if found is None else found
 
     def _plainly(self, em, x, axes, out):
         zero = em.constant(0, make_aval((), out.dtype))

@@ -381,3 +381,31 @@ def test_large_windows_keep_nan(body, start):
     for size in (32, len(row)):
         found = np.asarray(gradix.jit(lambda x, n=size: lax.reduce_window(x, start, body, (n,), (n,), "VALID"))(row))
         np.testing.assert_array_equal(np.isnan(found), np.isnan(row.reshape(-1, size)).any(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape, axes", [((7, 5000), (0,)), ((2, 1, 20_001), (0,)), ((3, 4, 70, 60), (0, 1)), ((1, 9, 4100), (1,)),
+                                         ((3, 5, 64, 64), (1,)), ((2, 3, 1, 2, 4099), (1, 3)), ((1, 2, 4096, 1), (0, 1, 3))])
+def test_sums_of_many_columns(shape, axes, dtype):
+    with gradix.enable_x64():
+        x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+        total = gradix.jit(lambda a: jnp.sum(a, axis=axes))
+        found = np.asarray(total(x)).astype("float64")
+        wide = x.astype("float64")
+        bound = 100 * float(jnp.finfo(dtype).eps) * np.abs(wide).sum(axes)
+        assert (np.abs(found - wide.sum(axes)) <= bound).all()
+        text = total.lower(x).as_text()
+        assert "dot_general" in text and "stablehlo.reduce\"" not in text
+        y = x.copy().reshape(-1)
+        y[[5, 77, -1]] = np.nan, np.inf, -np.inf
+        y = y.reshape(shape)
+        np.testing.assert_array_equal(np.isfinite(np.asarray(total(y)).astype("float64")), np.isfinite(y.astype("float64").sum(axes)))
+        weights = np.random.default_rng(1).standard_normal(found.shape).astype(dtype)
+        gradient = gradix.jit(gradix.grad(lambda a: (jnp.sum(a, axis=axes) * weights).sum()))(x)
+        np.testing.assert_array_equal(gradient, np.broadcast_to(np.expand_dims(weights, axes), shape))
+
+
+def test_sums_of_few_columns_along_rows_and_over_parted_axes_are_reductions():
+    for shape, axes in (((7, 4095), 0), ((5000, 3), 1), ((7, 5000), None), ((3, 2, 3, 5000), (0, 2)), ((0, 5000), 0), ((1, 5000), 0)):
+        text = gradix.jit(lambda a: jnp.sum(a, axis=axes)).lower(np.zeros(shape, "float32")).as_text()
+        assert "dot_general" not in text, shape
