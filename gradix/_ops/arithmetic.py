@@ -11,12 +11,13 @@ from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, canoni
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
-from gradix._ops.comparison import eq, gt, lt
+from gradix._ops.comparison import eq, ge, gt, lt
 from gradix._ops.convert import convert
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.linear import complex, imag, neg, real
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
+from gradix._ops.summed import settle_bound
 from gradix._ops.vectors.lowering import lower_rem
 
 # -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
@@ -118,7 +119,8 @@ def _rem_by(t, x, y):
 
 def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
-        return mul(t, select_n(eq(x, scalar_like(x, 0)), sign(x), scalar_like(x, 1)))       # at 0 that of x
+        below = broadcast_to(scalar_like(x, -1), x.aval.shape)
+        return mul(t, select_n(ge(x, scalar_like(x, 0)), below, scalar_like(x, 1)))         # at 0 that of x
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
     return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)     # Re(x̄·t) / |x|
@@ -168,7 +170,10 @@ def _lower_round(em, out, x, *, rounding_method):
     return em.op("round_nearest_even" if even else "round_nearest_afz", out, x)
 
 
-def _lower_max(em, out, x, y, name="maximum", direction="GT"):
+def _lower_max(em, out, x, y, name="maximum", direction="GT", by_selection=False):
+    if by_selection:
+        truth = make_aval(out.shape, np.dtype(bool))
+        return em.select(em.op("or", truth, em.compare(x, y, direction), em.compare(x, x, "NE")), x, y)
     if out.dtype.kind != "c":
         return em.op(name, out, x, y)
     part = make_aval(out.shape, real_dtype(out.dtype))
@@ -177,8 +182,8 @@ def _lower_max(em, out, x, y, name="maximum", direction="GT"):
     return em.select(first, x, y)
 
 
-def _lower_min(em, out, x, y):
-    return _lower_max(em, out, x, y, "minimum", "LT")
+def _lower_min(em, out, x, y, by_selection=False):
+    return _lower_max(em, out, x, y, "minimum", "LT", by_selection)
 
 
 def _lower_rem(em, out, x, y):
@@ -197,9 +202,11 @@ div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
 rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo=_lower_rem, dtypes=NUMERIC - COMPLEX,
                     singular=_may_divide_by_zero, float_host=np.fmod)
 max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
+                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)},
+                    settle=settle_bound)
 min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
+                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)},
+                    settle=settle_bound)
 sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
                      float_host=np.sign)
 abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype)

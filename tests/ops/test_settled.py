@@ -373,3 +373,42 @@ def test_the_slope_of_a_power_has_a_known_exponent():
     np.testing.assert_allclose(slope(np.full(5000, 4, "float32")), 3.0)
     for exponent, want in ((0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (-1.0, -INF)):
         assert float(gradix.grad(lambda x, e=exponent: lax.pow(x, e))(0.0)) == want
+
+
+# -- bounds that are summed ----------------------------------------------------------------------------------------------
+
+def hinge(x):
+    return jnp.mean(jnp.maximum(0, 1 - x * 2))
+
+
+def below(x):
+    return jnp.sum(3 * jnp.minimum(1 - x * 2, 0.5))
+
+
+@pytest.mark.parametrize("f, name", [(hinge, "maximum"), (below, "minimum")])
+def test_a_bound_with_a_derivative_is_a_selection_where_it_is_summed(f, name):
+    x = np.random.default_rng(4).standard_normal((70, 90)).astype("float32")
+    x[3, 3], x[5, 5] = 0.5, 0.25                                    # where both are equal
+    both = gradix.jit(gradix.value_and_grad(f))
+    assert f"stablehlo.{name}" in gradix.jit(f).lower(x).as_text()
+    assert f"stablehlo.{name}" not in both.lower(x).as_text()
+    assert f"stablehlo.{name}" in both.lower(x[:8, :8]).as_text()
+    for got, want in zip(both(x), gradix.value_and_grad(f)(jnp.asarray(x))):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+
+
+@pytest.mark.parametrize("f", [hinge, below])
+@pytest.mark.parametrize("special", [NAN, INF, -INF])
+def test_such_a_bound_keeps_what_is_special(f, special):
+    x = np.zeros((70, 90), "float32")
+    x[3, 3] = special
+    got, want = gradix.jit(gradix.value_and_grad(f))(x), gradix.value_and_grad(f)(jnp.asarray(x))
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5)
+
+
+def test_slopes_of_absolute_values():
+    """1 at zeros of both signs, and -1 at NaN, as in JAX."""
+    x = jnp.array([0.0, -0.0, 2.0, -2.0, INF, -INF, NAN])
+    for slope in (gradix.grad(lambda x: jnp.sum(abs(x))), gradix.jit(gradix.grad(lambda x: jnp.sum(abs(x))))):
+        np.testing.assert_array_equal(np.asarray(slope(x)), [1, 1, 1, -1, 1, -1, -1])

@@ -14,6 +14,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
+from gradix._ops.summed import is_summed
 from gradix._ops.vectors import exponential, far, powers, remainders, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
@@ -137,21 +138,9 @@ def lower_rem(em, out, x, y):
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
-# What XLA's library computes on the way to a sum, but no selections.
-_BEFORE_SUMS = frozenset(("add", "add_any", "sub", "mul", "div", "neg", "abs", "max", "min"))
-_LEAST_SUMMED = 1 << 12                 # elements of a sum from which on it goes to XLA's library
-
-
 def settle_log1p(eqn, users, platform: str):
-    """A log1p whose values are only summed is left to XLA, whose library computes it, and what is between, along with the sum."""
-    out, = eqn.outvars
-    aval = out.aval
-    if platform != "cpu" or aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST_SUMMED:
-        return None
-    user = users.only(out)
-    while user is not None and user.primitive.name in _BEFORE_SUMS and user.outvars[0].aval.shape == aval.shape:
-        user = users.only(user.outvars[0])
-    return {"summed": True} if user is not None and user.primitive.name == "reduce_sum" else None
+    """A log1p whose values are only summed is left to XLA, whose library computes it along with the sum."""
+    return {"summed": True} if is_summed(eqn, users, platform) else None
 
 
 def lower_log1p(em, out, x, *, summed=False):
