@@ -58,9 +58,9 @@ class ExtendedDType:
 
 
 class KeyType(ExtendedDType):
-    """The dtype of random keys of one generator: `key<fry>` for Threefry, `key<rbg>` and `key<urbg>` for XLA's own.
+    """The dtype of random keys of one generator: `key<fry>` for Threefry 2x32, `key<rbg>` for XLA's own; `KEYS` has all.
 
-    A key of two words is stored as one uint64, one of four as one complex128, XLA's only type of 16 bytes.
+    A key of one word is stored as uint32, one of two as uint64, one of four as complex128, XLA's only type of 16 bytes.
 
     Example:
         >>> KeyType("fry")
@@ -76,7 +76,7 @@ class KeyType(ExtendedDType):
         return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
 
     def __init__(self, impl: str):
-        super().__init__(f"key<{impl}>", prng_key, np.dtype("complex128" if impl in ("rbg", "urbg") else "uint64"))
+        super().__init__(f"key<{impl}>", prng_key, np.dtype(_KEY_STORAGE.get(impl, "uint64")))
         self._impl = impl
 
     @property
@@ -98,7 +98,10 @@ class KeyType(ExtendedDType):
         return KeyType, (self._impl,)
 
 
-KEY, UNSAFE_KEY = KeyType("fry"), KeyType("urbg")
+_KEY_STORAGE = {"phx2": "uint32", "fry4": "complex128", "rbg": "complex128", "urbg": "complex128"}
+KEYS = {"threefry2x32": KeyType("fry"), "threefry4x32": KeyType("fry4"), "philox2x32": KeyType("phx2"),
+        "philox4x32": KeyType("phx4"), "rbg": KeyType("rbg"), "unsafe_rbg": KeyType("urbg")}       # by generator
+KEY = KEYS["threefry2x32"]
 
 # Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's types.
 _TABLE: dict[Any, Any] = {None: np.dtype("float64"), bool: np.dtype("bool"), int: np.dtype("int64"),

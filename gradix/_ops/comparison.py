@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEY, NUMERIC, UNSAFE_KEY, KeyType
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEYS, NUMERIC
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
-from gradix._ops.random.wide_keys import emit_halves, halves
+from gradix._ops.random.storage import emit_halves, halves, is_wide
 
 _BOOL = np.dtype(bool)
 
@@ -42,8 +42,10 @@ def _total(ufunc):
 
 
 _KEYS = BOOL | NUMERIC
-eq_p = Comparison("eq", np.equal, "EQ", _KEYS | {KEY})
-ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | {KEY})
+_WIDE_KEYS = frozenset([k for k in KEYS.values() if is_wide(k)])
+_NARROW_KEYS = frozenset(KEYS.values()) - _WIDE_KEYS
+eq_p = Comparison("eq", np.equal, "EQ", _KEYS | _NARROW_KEYS)
+ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | _NARROW_KEYS)
 
 
 class WideKeyComparison(NonDifferentiable, Elementwise):
@@ -51,7 +53,7 @@ class WideKeyComparison(NonDifferentiable, Elementwise):
 
     def __init__(self, name, ufunc, direction, join):
         super().__init__(name, lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)), hlo=self._emit,
-                         dtypes=frozenset((KeyType("rbg"), UNSAFE_KEY)), out=lambda dtype: _BOOL)
+                         dtypes=_WIDE_KEYS, out=lambda dtype: _BOOL)
         self.direction, self.join = direction, join.removeprefix("logical_")
 
     def _emit(self, em, out, x, y):

@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._ops.random.random import random_bits, random_bits_p, random_split
+from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split
 from gradix.random.draws import (
     QUICK,
     converted,
@@ -155,7 +155,7 @@ def _host_bound(x, dtype) -> np.ndarray | None:
 
 def _host_uniform(key, low, high, shape, dtype) -> ArrayImpl:
     width, words, shift, one_bits, one = _layout(dtype)
-    drawn = random_bits_p.host(key.host, bit_width=width, shape=shape)
+    drawn = random_bits_p.host(key.host, bit_width=width, shape=shape, **generator_of(key))
     if drawn.dtype != words:
         drawn = drawn.astype(words)
     np.right_shift(drawn, shift, out=drawn)

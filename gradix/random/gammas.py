@@ -5,9 +5,11 @@ import functools
 
 from gradix import lax
 from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.mapping.custom_batching import custom_vmap
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.trace import state
+from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits, random_split
 from gradix.random.draws import (
     fitting,
@@ -145,14 +147,28 @@ def _tiny(x):
     return number(float(dtypes.finfo(x.aval.dtype).tiny), x.aval.dtype)
 
 
+@functools.cache
+def _one_by_one(log_space: bool):
+    """`_gammas` of keys of which the first would draw for all: one after another, also those of all mapped examples."""
+    @custom_vmap
+    def draw(keys, a):
+        lanes = random_split(keys, a.aval.shape[keys.aval.ndim:])
+        drawn = lax.map(lambda lane: _gammas(*lane, log_space), (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))))
+        return lax.reshape(drawn, a.aval.shape)
+
+    @draw.def_vmap
+    def _(size, mapped, keys, a):
+        return draw(*[x if is_mapped else lax.broadcast(x, (size,)) for x, is_mapped in zip((keys, a), mapped)]), True
+
+    return draw
+
+
 @rejection_sampler
 def _gamma(key, a, *, shape, dtype, log_space):
-    a = spread(a, dtype, shape)
-    keys = random_split(key, (size_of(shape),))
-    a = lax.reshape(a, keys.aval.shape)             # loops over short rows would have no vectors
-    if keys.aval.dtype is not dtypes.KEY:           # of an array of them the first would draw for all
-        return lax.reshape(lax.map(lambda lane: _gammas(*lane, log_space), (keys, a)), shape)
-    return lax.reshape(_gammas(keys, a, log_space), shape)
+    a = lax.reshape(spread(a, dtype, shape), (size_of(shape),))         # loops over short rows would have no vectors
+    if draws_together(key.aval.dtype):
+        return lax.reshape(_one_by_one(log_space)(key, a), shape)
+    return lax.reshape(_gammas(random_split(key, a.aval.shape), a, log_space), shape)
 
 
 draw_gamma = _gamma

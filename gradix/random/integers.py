@@ -7,7 +7,7 @@ from gradix import lax
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._ops.random.random import derivation, random_bits, random_bits_p, random_split_p
+from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split_p
 from gradix.random.draws import (
     EAGER_LIMIT,
     QUICK,
@@ -135,9 +135,10 @@ def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
     beyond = maxval > int(info.max) and not narrow
     span = 1 if high <= low else high - low + beyond
     words = np.dtype(f"uint{width}")
-    halves = random_split_p.host(key.host, shape=(2,), **derivation(key))
+    whose = generator_of(key)
+    halves = random_split_p.host(key.host, shape=(2,), **whose)
     # At least one axis: NumPy warns when a scalar wraps around, an array just does.
-    first, second = [random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,)) for i in (0, 1)]
+    first, second = [random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,), **whose) for i in (0, 1)]
     if span >> width == 0:
         modulus, factor = words.type(span), words.type(((1 << width // 2) % span) ** 2 % (1 << width) % span)
         first = np.remainder(first, modulus) * factor + np.remainder(second, modulus)

@@ -17,14 +17,12 @@ from gradix._core.trace import Tracer, state
 from gradix._ops.convert import convert
 from gradix._ops.dimensions import canonical_shape
 from gradix._ops.random import random as _random
-from gradix._ops.random.threefry import U32
+from gradix._ops.random.storage import U32, U64
 from gradix.random.draws import is_frequent, size_of
 
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
-_NAMES = {"threefry2x32": KEY, "rbg": dtypes.KeyType("rbg"), "unsafe_rbg": dtypes.UNSAFE_KEY}
-_IMPLS = {made: name for name, made in _NAMES.items()}
-_OTHERS = ("threefry4x32", "philox2x32", "philox4x32")
+_IMPLS = {made: name for name, made in dtypes.KEYS.items()}
 _MANY = 1 << 9              # keys that a compiled program makes quicker than the host
 _options = config.state
 
@@ -68,7 +66,7 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
     if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None and _options.jax_legacy_prng_key == "allow"
             and _options.jax_default_prng_impl == "threefry2x32"):
-        return ArrayImpl(keys.host.copy().view(_random.U64).reshape(()), _SCALAR_KEY), True
+        return ArrayImpl(keys.host.copy().view(U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
         return keys, False
     if not isinstance(keys, (Array, np.ndarray)) and not hasattr(keys, "__jax_array__"):
@@ -95,7 +93,7 @@ def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
     wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
              f"expected key_data.shape to end with ({made.words},); got shape={aval.shape} for impl={_IMPLS[made]!r}")
-    other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((2,), (4,)) else (
+    other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,)) else (
         " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, impl=...) "
         "names another one.")
     return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype {made}, "
@@ -121,17 +119,21 @@ def key(seed, *, impl=None, dtype=None):
 
     Args:
         seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
-        impl: the generator's name: "threefry2x32", the default; "rbg", XLA's own generator, which draws large arrays several
-            times faster, with keys of four words; "unsafe_rbg", which splits keys by that generator as well.
+        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and "philox4x32", which draw from
+            each key on its own (Salmon et al. 2011); "rbg", XLA's own generator, which draws large arrays several times
+            faster; "unsafe_rbg", which splits keys by that generator as well.
         dtype: the key's dtype, in place of `impl`.
 
     Raises:
         TypeError: the seed is no integer, or is an array with axes.
+        ValueError: there is no generator of this name.
 
     Example:
         >>> from gradix import random
         >>> random.uniform(random.key(42))
         Array(0.48870957, dtype=float32)
+        >>> random.key(42, impl="philox4x32").dtype
+        key<phx4>
     """
     if dtype is not None:
         if impl is not None:
@@ -143,7 +145,8 @@ def key(seed, *, impl=None, dtype=None):
 def PRNGKey(seed, *, impl=None):
     """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
 
-    It has two words, four with `impl` "rbg" or "unsafe_rbg". Draws take raw keys for those of the default generator.
+    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and "unsafe_rbg". Draws take raw keys for
+    those of the default generator.
 
     Example:
         >>> from gradix import random
@@ -188,13 +191,11 @@ def resolve_impl(impl) -> dtypes.KeyType:
     spec = _options.jax_default_prng_impl if impl is None else impl
     if isinstance(spec, dtypes.KeyType):
         return spec
-    found = _NAMES.get(spec)
-    if found is not None:
-        return found
-    if spec in _OTHERS:
-        raise NotImplementedError(f"The generator {spec!r} is not there; use impl='threefry2x32', or 'rbg' for large draws.")
-    raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
-                     f"{', '.join(map(repr, _NAMES))}?")
+    found = dtypes.KEYS.get(spec)
+    if found is None:
+        raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
+                         f"{', '.join(map(repr, dtypes.KEYS))}?")
+    return found
 
 
 def key_dtype(impl_spec=None):
@@ -211,7 +212,7 @@ def key_dtype(impl_spec=None):
 # -- looking into keys ---------------------------------------------------------------------------------------------
 
 def key_data(keys):
-    """The words of keys: uint32, with an axis of size 2 at the end, 4 for keys of "rbg" and "unsafe_rbg".
+    """The words of keys: uint32, with an axis of their number at the end: 2, or 1 or 4 for other generators.
 
     Example:
         >>> from gradix import random
@@ -223,7 +224,7 @@ def key_data(keys):
 
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
-    """Typed keys around raw words, whose last axis has size 2, or 4 with `impl` "rbg" or "unsafe_rbg".
+    """Typed keys around raw words, whose last axis has size 2, or as many as keys of `impl` have.
 
     Example:
         >>> from gradix import random
@@ -258,7 +259,7 @@ def split(key, num: int | tuple[int, ...] = 2):
         num: how many, or the shape of the array of keys.
 
     Returns:
-        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of size 2 more.
+        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of their words more.
 
     Example:
         >>> from gradix import random

@@ -11,8 +11,8 @@ from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._ops.dimensions import canonical_axis
+from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits
-from gradix._ops.random.wide_keys import is_wide
 from gradix._ops.sorting.sort import take_along
 from gradix.numpy.indexing import getitem
 from gradix.random.continuous import draw_gumbel, gumbel_mode
@@ -72,7 +72,7 @@ def _rounds(shape) -> int:
 
 def _is_sorted_at_once(key, shape) -> bool:
     """Whether `_order` does it: several rounds, along one axis, of keys whose bits are the same drawn together."""
-    return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not is_wide(key.aval.dtype)
+    return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not draws_together(key.aval.dtype)
 
 
 @sampler

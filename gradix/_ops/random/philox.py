@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.threefry import U32, U64
+from gradix._ops.random.storage import U32, U64
 
 _FACTORS = U64.type(0xD2511F53), U64.type(0xCD9E8D57)
 _STEPS = 0x9E3779B9, 0xBB67AE85

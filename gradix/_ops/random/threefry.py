@@ -10,13 +10,13 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._ops.random.storage import U32, U64, emit_joined, emit_pair, emit_seed_words, keys_of, seed_words, words_of
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
 _PACKED = 384             # up to so many blocks one large integer is quicker than NumPy's calls
 _CHUNK = 8192             # blocks worked on at a time, so that the words stay in the cache
-U32, U64 = np.dtype("uint32"), np.dtype("uint64")
 
 
 # -- NumPy --------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _rounds(keys, x0, x1, spare) -> None:
 
 def key_words(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first and second words of uint64 keys."""
-    words = np.ascontiguousarray(keys).reshape((*keys.shape, 1)).view(U32)
+    words = words_of(keys)
     return words[..., 0], words[..., 1]
 
 
@@ -118,14 +118,6 @@ def counted(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 # -- StableHLO ----------------------------------------------------------------------------------------------------
-
-def emit_key_words(em, keys):
-    """The two words of keys, as values of the keys' shape."""
-    words = make_aval(keys.aval.shape, U32)
-    wide = make_aval(keys.aval.shape, U64)
-    high = em.op("shift_right_logical", wide, keys, em.constant(32, wide))
-    return em.op("convert", words, keys), em.op("convert", words, high)
-
 
 def emit_blocks(em, k0, k1, x0, x1, dims):
     """Blocks for counters `x0`, `x1`; axis i of the keys is axis `dims[i]` of the counters.
@@ -154,21 +146,78 @@ def _emit_rounds(em, k0, k1, x0, x1, dims):
     return x0, x1
 
 
-def emit_counted(em, keys, size: int):
-    """Blocks number 0 to `size - 1` of each key, as two values of shape `(*keys.shape, size)`."""
-    shape = (*keys.aval.shape, size)
+def emit_counters(em, shape):
+    """The high and the low word of the numbers 0, 1, … along the last axis."""
     out, axis = make_aval(shape, U32), len(shape) - 1
     low = em.iota(out, axis)
     high = em.constant(0, out)
-    if size > 1 << 32:
+    if shape[-1] > 1 << 32:
         wide = make_aval(shape, U64)
         high = em.op("shift_right_logical", wide, em.iota(wide, axis), em.constant(32, wide))
         high, low = em.op("convert", out, high), em.op("convert", out, em.iota(wide, axis))
-    return emit_blocks(em, *emit_key_words(em, keys), high, low, tuple(range(axis)))
+    return high, low
 
 
-def emit_joined(em, low, high, dtype):
-    """Two words as one of 64 bits."""
-    wide = make_aval(low.aval.shape, dtype)
-    low, high = em.op("convert", wide, low), em.op("convert", wide, high)
-    return em.op("or", wide, low, em.op("shift_left", wide, high, em.constant(32, wide)))
+def emit_counted(em, keys, size: int):
+    """Blocks number 0 to `size - 1` of each key, as two values of shape `(*keys.shape, size)`."""
+    shape = (*keys.aval.shape, size)
+    counters = emit_counters(em, shape)
+    return emit_blocks(em, *emit_pair(em, keys), *counters, tuple(range(len(shape) - 1)))
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------
+
+class Threefry2x32:
+    """The default generator: a key is a block's key, and the numbers of what is drawn from it are the block's counters."""
+
+    together = False
+
+    def host_seed(self, seeds):
+        high, low = seed_words(seeds)
+        return keys_of(np.stack([high, low], -1), U64)
+
+    def host_split(self, keys, shape):
+        words = np.empty((*keys.shape, prod(shape), 2), U32)
+        words[..., 0], words[..., 1] = counted(keys, prod(shape))
+        return words.view(U64).reshape((*keys.shape, *shape))
+
+    def host_fold_in(self, keys, data):
+        if not keys.ndim and not data.ndim:
+            first, second = block(int(keys) & _MASK, int(keys) >> 32, 0, int(data))
+            return np.array(first | second << 32, U64)
+        k0, k1 = key_words(keys)
+        first, second = blocks(k0, k1, U32.type(0), data)
+        words = np.empty((*first.shape, 2), U32)
+        words[..., 0], words[..., 1] = first, second
+        return words.view(U64).reshape(first.shape)
+
+    def host_bits(self, keys, shape, dtype):
+        first, second = counted(keys, prod(shape))
+        if dtype == U64:
+            words = (first.astype(U64) << U64.type(32)) | second
+        else:
+            words = (first ^ second).astype(dtype, copy=False)
+        return words.reshape((*keys.shape, *shape))
+
+    def emit_seed(self, em, out, seeds):
+        return emit_joined(em, *emit_seed_words(em, seeds), out.dtype)
+
+    def emit_split(self, em, out, keys, shape):
+        first, second = emit_counted(em, keys, prod(shape))
+        return em.op("reshape", out, emit_joined(em, first, second, out.dtype))
+
+    def emit_fold_in(self, em, out, keys, data):
+        counters = make_aval(out.shape, U32)
+        if keys.aval.shape not in ((), out.shape):
+            keys = em.spread(keys, out.shape)
+        if data.aval.shape != out.shape:
+            data = em.spread(data, out.shape)
+        first, second = emit_blocks(em, *emit_pair(em, keys), em.constant(0, counters), data, tuple(range(keys.aval.ndim)))
+        return emit_joined(em, first, second, out.dtype)
+
+    def emit_bits(self, em, out, keys):
+        """Bits along the last axis of `out`: both words of a block, joined by exclusive or below 64 bits."""
+        first, second = emit_counted(em, keys, out.shape[-1])
+        if out.dtype == U64:
+            return emit_joined(em, second, first, U64)
+        return em.convert(em.op("xor", first.aval, first, second), out.dtype)

@@ -1,0 +1,23 @@
+"""The generators by the names that key dtypes carry.
+
+Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`, on keys as they are stored) and
+once in StableHLO (`emit_…`). `together` tells those of which the first of an array of keys draws for all.
+"""
+from gradix._core import dtypes
+from gradix._ops.random.counters import CounterBased, philox2x32, philox4x32, threefry4x32
+from gradix._ops.random.rbg import Rbg, UnsafeRbg
+from gradix._ops.random.threefry import Threefry2x32
+
+GENERATORS = {
+    "fry": Threefry2x32(),
+    "fry4": CounterBased(threefry4x32, 4, 4, dtypes.KeyType("fry4").physical, seed_is_key=True),
+    "phx2": CounterBased(philox2x32, 1, 2, dtypes.KeyType("phx2").physical),
+    "phx4": CounterBased(philox4x32, 2, 4, dtypes.KeyType("phx4").physical),
+    "rbg": Rbg(),
+    "urbg": UnsafeRbg(),
+}
+
+
+def draws_together(dtype) -> bool:
+    """Whether the first of an array of keys of this dtype draws for all."""
+    return GENERATORS[dtype._impl].together
