@@ -315,22 +315,27 @@ def _shards(x) -> list[Shard]:
     return [Shard(_device_of(x), (slice(None),) * x.ndim, x)]
 
 
-def _addressable_data(x, index: int):
+def _devices(self):
+    """The set of devices that hold the array."""
+    return {_device_of(self)}
+
+
+def _addressable_data(self, index: int):
     """The part of the array on the device of number `index` among this process's."""
-    return _shards(x)[index].data
+    return _shards(self)[index].data
 
 
-def _unsafe_buffer_pointer(x) -> int:
+def _unsafe_buffer_pointer(self) -> int:
     """The address of the values on their device, good only while the array lives."""
-    if isinstance(x, Tracer):
+    if isinstance(self, Tracer):
         raise AttributeError("A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit.")
-    return xla.unsafe_buffer_pointer(to_device(x))
+    return xla.unsafe_buffer_pointer(to_device(self))
 
 
 _MEMBERS: dict[str, Any] = {
     "sharding": property(lambda x: SingleDeviceSharding(_device_of(x))),
     "device": property(_device_of),
-    "devices": lambda x: {_device_of(x)},
+    "devices": _devices,
     "committed": property(lambda x: _placement(x) is not None),
     "is_fully_addressable": property(lambda x: True),
     "is_fully_replicated": property(lambda x: True),

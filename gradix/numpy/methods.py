@@ -1,7 +1,10 @@
 """The methods and properties of arrays, installed on `Array` when this module is imported."""
 from __future__ import annotations
 
+import inspect
+import re
 import sys
+from types import FunctionType
 
 from gradix import lax
 from gradix._core import array_members
@@ -237,13 +240,26 @@ def _flat(self):
     raise NotImplementedError("Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
 
+def _method(function: FunctionType) -> FunctionType:
+    """A function of the array as a method: the same code, told with `self` in place of its first argument."""
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
+    made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"
+    first, *rest = inspect.signature(function).parameters.values()
+    made.__signature__ = inspect.Signature([first.replace(name="self"), *rest])                  # type: ignore[attr-defined]
+    made.__doc__ = re.sub(rf"^        {first.name}: .*\n(         .*\n)*", "", function.__doc__ or "", flags=re.MULTILINE)
+    return made
+
+
 _METHODS = {
     f.__name__: f for f in (
         reshape, transpose, flatten, ravel, squeeze, swapaxes, repeat, take, choose, compress, nonzero, sort, argsort,
-        argpartition, searchsorted, dot, astype, clip, conj, copy, var, std, to_device, reductions.sum, reductions.prod,
-        reductions.max, reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin,
-        reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod, parts.round, matrices.diagonal,
-        matrices.trace, views.view, views.byteswap,
+        argpartition, searchsorted, dot, astype, clip, conj, copy, var, std, to_device, views.view, views.byteswap,
+        *map(_method, (
+            reductions.sum, reductions.prod, reductions.max, reductions.min, reductions.all, reductions.any,
+            reductions.argmax, reductions.argmin, reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod,
+            parts.round, matrices.diagonal, matrices.trace,
+        )),
     )
 }
 _SPECIAL = {

@@ -258,3 +258,13 @@ def test_warnings_of_astype_point_at_the_user(call):
     with pytest.warns((UserWarning, DeprecationWarning)) as seen:
         call(jnp.ones(2))
     assert [w.filename for w in seen] == [__file__]
+
+
+def test_methods_tell_self_and_not_the_argument_it_stands_for():
+    for name in dir(gradix.Array):
+        method = getattr(gradix.Array, name)
+        if not name.startswith("_") and inspect.isfunction(method):
+            assert next(iter(inspect.signature(method).parameters)) == "self", name
+            assert "\n        a: " not in (method.__doc__ or ""), name
+    assert next(iter(inspect.signature(jnp.sum).parameters)) == "a" and "a: the array" in jnp.sum.__doc__
+    assert "axis: the axis" in gradix.Array.sum.__doc__ and gradix.Array.sum.__qualname__ == "Array.sum"
