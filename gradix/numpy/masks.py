@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from gradix import lax
 from gradix._core import dtypes
+from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.promotion import convert, number
 
 
@@ -22,26 +23,12 @@ def first_places(mask, size: int):
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
     there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
     if n >= _LONG and 4 * size * n.bit_length() < n:
-        return lax.select(there, _first_above(count, slots), lax.full((size,), number(0, dtype))), there
+        return lax.select(there, count_by_halving(count, slots, lax.le, dtype), lax.full((size,), number(0, dtype))), there
     slot = lax.select(mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype)))
     numbers = lax.ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,),
                                           scatter_dims_to_operand_dims=(0,))
     places = lax.scatter(lax.full((size,), number(0, dtype)), lax.expand_dims(slot, (1,)), lax.iota(dtype, n), numbers, mode="drop")
     return places, there
-
-
-def _first_above(row, values):
-    """How many elements of a sorted row are no greater than each value: each step doubles the resolution."""
-    dtype, n = row.aval.dtype, row.aval.size
-    one, half = number(1, dtype), number(1 << n.bit_length() - 1, dtype)
-    numbers = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
-
-    def refined(i, at):
-        further = lax.add(at, lax.shift_right_logical(half, convert(i, dtype)))
-        last = lax.min(lax.sub(further, one), number(n - 1, dtype))
-        pivot = lax.gather(row, lax.expand_dims(last, (1,)), numbers, (1,), mode="promise_in_bounds")
-        return lax.select(lax.bitwise_and(lax.le(further, number(n, dtype)), lax.le(pivot, values)), further, at)
-    return lax.fori_loop(0, n.bit_length(), refined, lax.full(values.aval.shape, number(0, dtype)))
 
 
 def unravelled(flat, shape: tuple) -> list:

@@ -16,6 +16,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import host_rules
 from gradix.numpy.arithmetic import remainder
+from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import decided_places, first_places, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
@@ -23,7 +24,6 @@ from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 
 _INT = np.dtype("int32")
-_FEW = 1 << 10              # values up to which bisection is one fused expression
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
@@ -158,7 +158,7 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
     goes_before = _before if side == "left" else _not_after
     if n <= 16 or method == "compare_all":
         return _count_all(x, v, goes_before)
-    return _count_by_sorting(x, v, side) if method == "sort" else _count_by_halving(x, v, goes_before)
+    return _count_by_sorting(x, v, side) if method == "sort" else count_by_halving(x, v, goes_before, _INT)
 
 
 def _before(x, v):
@@ -182,27 +182,6 @@ def _count_all(x, v, goes_before):
     hits = goes_before(lax.broadcast_in_dim(x, shape, (len(shape) - 1,)),
                        lax.broadcast_in_dim(v, shape, range(len(shape) - 1)))
     return lax.reduce_sum(convert(hits, _INT), (len(shape) - 1,))
-
-
-def _count_by_halving(x, v, goes_before):
-    """Bisection of the first or the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row."""
-    n = x.aval.shape[0]
-    steps = n.bit_length() - 1
-    most = 1 << steps
-    middle = broadcast_to(take_index(x, most - 1), v.aval.shape)
-
-    def refined(at, bit):
-        pivot = take_index(x, lax.add(at, lax.sub(bit, number(1, _INT))), wrap_negative_indices=False)
-        return where(goes_before(pivot, v), lax.add(at, bit), at)
-
-    at = where(goes_before(middle, v), number(n - most + 1, _INT), number(0, _INT))
-    if v.aval.size <= _FEW:
-        for bit in reversed(range(steps)):
-            at = refined(at, number(1 << bit, _INT))
-        return at
-    # Fetches from memory overlap only where a step is done for all values before the next.
-    first = number(most >> 1, _INT)
-    return lax.fori_loop(0, steps, lambda i, at: refined(at, lax.shift_right_logical(first, i)), at)
 
 
 def _count_by_sorting(x, v, side: str):
