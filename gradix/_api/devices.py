@@ -47,7 +47,21 @@ def devices(backend: str | None = None) -> list:
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list:
-    """The devices of one process, by default this one."""
+    """The devices of one process, by default this one.
+
+    Args:
+        process_index: the number of the process.
+        backend: the platform, "cpu" or "gpu"; the default one by default.
+        host_id: the former name of `process_index`.
+
+    Raises:
+        ValueError: there is no such process.
+
+    Example:
+        >>> import gradix
+        >>> gradix.local_devices() == gradix.devices()
+        True
+    """
     wanted = process_index if process_index is not None else host_id
     if wanted is None:
         wanted = xla.client().process_index()

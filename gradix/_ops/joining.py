@@ -260,6 +260,11 @@ def concatenate(operands, dimension: int):
 def split(operand, sizes, axis: int = 0):
     """`operand` cut along `axis` into pieces of the given `sizes`, which add up to its length.
 
+    Args:
+        operand: an array.
+        sizes: integers, whose sum is the size of `axis`.
+        axis: the axis to cut along.
+
     Example:
         >>> from gradix import lax
         >>> lax.split(lax.iota("int32", 3), (1, 2))

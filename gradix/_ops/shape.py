@@ -220,6 +220,12 @@ def transpose(operand, permutation):
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """`operand` stretched to `shape`: its axis i becomes axis `broadcast_dimensions[i]`, and axes of size 1 repeat.
 
+    Args:
+        operand: an array or number.
+        shape: the result's shape.
+        broadcast_dimensions: for each axis of `operand`, which axis of the result it is; increasing.
+        out_sharding: accepted for compatibility; it decides placement, not values.
+
     Example:
         >>> from gradix import lax
         >>> lax.broadcast_in_dim(lax.iota("int32", 2), (2, 3), (0,))

@@ -192,6 +192,11 @@ def _joined_blocks(arrays):
 def append(arr, values, axis: int | None = None):
     """`values` after the elements of `arr`, along an axis or all in one row.
 
+    Args:
+        arr: the array.
+        values: what follows it, of its shape but for `axis`.
+        axis: the axis; by default both become one row.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.append(jnp.arange(2), 5)

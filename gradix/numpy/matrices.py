@@ -85,6 +85,12 @@ def identity(n, dtype=None):
 def tri(N, M=None, k: int = 0, dtype=None):
     """A matrix with ones on and below a diagonal and zeros above; of float32, also with x64 enabled, by default.
 
+    Args:
+        N: the number of rows.
+        M: the number of columns; `N` by default.
+        k: the diagonal; positive ones lie above the main one.
+        dtype: the dtype of the matrix.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.tri(2, 3, dtype=int)
@@ -144,6 +150,11 @@ def _triangle_indices(mask: np.ndarray) -> tuple:
 
 def tril_indices(n, k=0, m=None) -> tuple:
     """Row and column indices of the elements on and below diagonal `k` of an `n` by `m` matrix.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal; positive ones lie above the main one.
+        m: the number of columns; `n` by default.
 
     Example:
         >>> import gradix.numpy as jnp

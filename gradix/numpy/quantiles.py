@@ -72,6 +72,11 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
                keepdims: bool = False, *, weights=None, out_sharding=None):
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
 
+    Args:
+        a: the array.
+        q: a number from 0 to 100, or an array of them.
+        axis, out, overwrite_input, method, keepdims, weights, out_sharding: as for `quantile`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.percentile(jnp.arange(5.0), 30)

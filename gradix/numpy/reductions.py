@@ -278,6 +278,12 @@ def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 def ptp(a, axis=None, out=None, keepdims: bool = False):
     """The largest element less the smallest, over all axes or some.
 
+    Args:
+        a: the array.
+        axis: the axis, or axes, to search over; all by default.
+        out: not supported.
+        keepdims: keep the reduced axes, with size 1.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.ptp(jnp.array([3, 7, 5]))

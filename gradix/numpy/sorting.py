@@ -137,6 +137,11 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
 def partition(a, kth: int, axis: int = -1):
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
+    Args:
+        a: the array.
+        kth: the place that is certain; negative ones count from the end.
+        axis: the axis to partition along.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.partition(jnp.array([5, 3, 1, 4]), 1)

@@ -226,6 +226,14 @@ def key_data(keys):
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     """Typed keys around raw words, whose last axis has size 2, or as many as keys of `impl` have.
 
+    Args:
+        key_bits_array: uint32, of shape (..., words).
+        impl: the generator's name, as for `key`; by default that of the option `jax_default_prng_impl`.
+        dtype: the keys' dtype, in place of `impl`.
+
+    Raises:
+        TypeError: the words are not uint32, or not as many as keys of this generator have.
+
     Example:
         >>> from gradix import random
         >>> random.wrap_key_data(random.PRNGKey(7)).dtype

@@ -161,6 +161,15 @@ def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomor
          allow_int: bool = False, reduce_axes=(), nondiff: str = "error") -> Callable:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
+    Args:
+        fun: a function whose value is a real scalar.
+        argnums: the position, or positions, of the arguments to differentiate in.
+        has_aux: `fun` returns `(value, aux)`.
+        holomorphic: `fun` is a holomorphic function of complex arguments, with a complex value.
+        allow_int: accept integers, whose gradient is of dtype float0.
+        reduce_axes: accepted for compatibility.
+        nondiff: "skip" passes leaves of the arguments that are no floats on as they are; the gradient has None there.
+
     Returns:
         A function with the arguments of `fun` that returns the gradient, or `(gradient, aux)` with `has_aux`.
 
@@ -301,6 +310,12 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """The value of `fun` at `primals`, and the function that pulls cotangents back.
 
+    Args:
+        fun: the function.
+        primals: its arguments.
+        has_aux: `fun` returns `(value, aux)`.
+        reduce_axes: accepted for compatibility.
+
     Returns:
         `(value, vjp_fun)`, with `has_aux` `(value, vjp_fun, aux)`; `vjp_fun(ct)` returns a tuple with a cotangent
         for each of `primals`.
@@ -329,6 +344,14 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
 
     The work that does not depend on the tangents is done once, here.
 
+    Args:
+        fun: the function.
+        primals: its arguments.
+        has_aux: `fun` returns `(value, aux)`.
+
+    Returns:
+        `(value, f_jvp)`, with `has_aux` `(value, f_jvp, aux)`; `f_jvp` takes a tangent for each of `primals`.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> y, f_jvp = gradix.linearize(jnp.sin, 0.0)
@@ -351,6 +374,11 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
 
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     """The transpose of a function that is linear; `primals` give only the types of its arguments.
+
+    Args:
+        fun: the function.
+        primals: arrays, or types of arrays, in place of its arguments.
+        reduce_axes: accepted for compatibility.
 
     Returns:
         A function from a cotangent of the output to a tuple of cotangents of the arguments.

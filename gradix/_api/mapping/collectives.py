@@ -170,6 +170,14 @@ def axis_size(axis_name) -> int:
 def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"):
     """The values of all members, stacked in a new axis, or with `tiled` joined along an existing one.
 
+    Args:
+        x: an array, or a pytree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        axis_index_groups: lists of indices, each gathered on its own.
+        axis: where the new axis goes, or which axis the values are joined along.
+        tiled: join them along an existing axis.
+        to: accepted for compatibility.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(lambda x: gradix.lax.all_gather(x, "i").sum(), axis_name="i")(jnp.arange(3.0))
@@ -277,6 +285,11 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
 
 def ppermute(x, axis_name, perm):
     """Send along pairs (source, target) of indices; who receives nothing gets zeros.
+
+    Args:
+        x: an array, or a pytree of arrays.
+        axis_name: the name of the mapped axis.
+        perm: pairs (source, target) of indices along it.
 
     Raises:
         ValueError: two pairs share a source or a target.

@@ -159,6 +159,13 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int = 1) -> tuple:
     """The shape of a convolution with batch and features first.
 
+    Args:
+        lhs_shape: batch, features, and the sizes in space.
+        rhs_shape: output features, input features, and the kernel's sizes in space.
+        strides: the window's step along each axis in space.
+        pads: "SAME", "VALID", or a pair (before, after) for each axis in space.
+        batch_group_count: how many groups the batch is in.
+
     Example:
         >>> from gradix import lax
         >>> lax.conv_shape_tuple((8, 3, 32, 32), (16, 3, 5, 5), (2, 2), "SAME")
@@ -177,6 +184,12 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
 def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
     """The shape of a convolution with these layouts.
 
+    Args:
+        lhs_shape, rhs_shape: of the operand and the kernel.
+        window_strides: the window's step along each axis in space.
+        padding: "SAME", "VALID", or a pair (before, after) for each axis in space.
+        dimension_numbers: the layouts of operand, kernel and result, as for `conv_dimension_numbers`.
+
     Example:
         >>> from gradix import lax
         >>> lax.conv_general_shape_tuple((8, 32, 32, 3), (5, 5, 3, 16), (1, 1), "VALID", ("NHWC", "HWIO", "NHWC"))
@@ -189,6 +202,12 @@ def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dime
 
 def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
     """The shape of a transposed convolution with these layouts.
+
+    Args:
+        lhs_shape, rhs_shape: of the operand and the kernel.
+        window_strides: how far elements of the operand are spread along each axis in space.
+        padding: "SAME", "VALID", or a pair (before, after) for each axis in space.
+        dimension_numbers: the layouts of operand, kernel and result, as for `conv_dimension_numbers`.
 
     Example:
         >>> from gradix import lax

@@ -179,6 +179,11 @@ slice_p, pad_p = Slice("slice"), Pad("pad")
 def slice(operand, start_indices, limit_indices, strides=None):
     """The part of `operand` from `start_indices` up to `limit_indices`, every `strides`-th element.
 
+    Args:
+        operand: an array.
+        start_indices, limit_indices: an integer for each axis, the first index taken and the first one not.
+        strides: an integer for each axis; 1 by default.
+
     Example:
         >>> from gradix import lax
         >>> lax.slice(lax.iota("int32", 6), (1,), (6,), (2,))

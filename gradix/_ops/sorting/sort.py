@@ -174,6 +174,12 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
     """Sort `keys` and bring `values` into the same order.
 
+    Args:
+        keys: the array to sort.
+        values: an array of the shape of `keys`.
+        dimension: the axis to sort along.
+        is_stable: equal keys keep their order.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -186,6 +192,11 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
 
 def top_k(operand, k: int, *, axis: int = -1):
     """The `k` largest elements along an axis and their indices, largest first; equal ones in order of place.
+
+    Args:
+        operand: a real array.
+        k: how many.
+        axis: the axis to search along.
 
     Raises:
         ValueError: `k` is negative or exceeds the axis, or the dtype is complex.
