@@ -1,4 +1,6 @@
 """Operations spelled otherwise for what their results are used for: maxima under exponentials, logarithms in sums."""
+import re
+
 import numpy as np
 import pytest
 
@@ -412,3 +414,23 @@ def test_slopes_of_absolute_values():
     x = jnp.array([0.0, -0.0, 2.0, -2.0, INF, -INF, NAN])
     for slope in (gradix.grad(lambda x: jnp.sum(abs(x))), gradix.jit(gradix.grad(lambda x: jnp.sum(abs(x))))):
         np.testing.assert_array_equal(np.asarray(slope(x)), [1, 1, 1, -1, 1, -1, -1])
+
+
+# -- loops that hardly ever run ------------------------------------------------------------------------------------------
+
+def powers(text: str) -> tuple[int, int]:
+    """How many powers a compiled program takes in its loops, and in all."""
+    computations = dict(re.findall(r"^(%[\w.-]+) [^\n]*\{\n(.*?)\n\}", text, re.MULTILINE | re.DOTALL))
+    waiting, found = re.findall(r"body=(%[\w.-]+)", text), ""
+    while waiting:
+        body = computations.pop(waiting.pop(), "")
+        found += body
+        waiting += re.findall(r"(?:calls|to_apply|body)=(%[\w.-]+)", body)
+    return found.count(" power("), text.count(" power(")
+
+
+def test_zeta_far_below_zero_is_computed_in_the_loop_alone():
+    """XLA takes out of a loop what depends on nothing that changes in it: three more zetas for every argument."""
+    x = np.full(5000, 2, "float32")
+    inside, all_powers = powers(gradix.jit(lax.zeta).lower(x, x).compile().as_text())
+    assert inside > all_powers / 2

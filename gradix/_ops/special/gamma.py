@@ -52,9 +52,10 @@ def _zeta(m, s, q):
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
-        r = q - m.floor(q + 0.5)
+        x = q * i                   # q itself, by the loop's count of 1: XLA computes what depends on no state before the loop
+        r = x - m.floor(x + 0.5)
         nearest = m.pow(m.abs(r), -s)
-        below = m.zeta(s, 1.0 - r) - m.zeta(s, 1.0 - q)
+        below = m.zeta(s, 1.0 - r) - m.zeta(s, 1.0 - x)
         return [m.where(even | (r > 0.0), nearest, -nearest) + m.zeta(s, 1.0 + r) + m.where(even, below, -below)], q != q
 
     return m.loop(reflect, far, [value], 1)[0]
