@@ -119,8 +119,8 @@ def _rem_by(t, x, y):
 
 def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
-        below = broadcast_to(scalar_like(x, -1), x.aval.shape)
-        return mul(t, select_n(ge(x, scalar_like(x, 0)), below, scalar_like(x, 1)))         # at 0 that of x
+        zero = scalar_like(x, 0)                                                        # at 0 that of x, at NaN NaN
+        return mul(t, select_n(ge(x, zero), select_n(lt(x, zero), x, scalar_like(x, -1)), scalar_like(x, 1)))
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
     return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)     # Re(x̄·t) / |x|
