@@ -83,7 +83,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(lambda x, w: write(forms, x, w), order, (*space, 1, 0), order)
     if out.dtype not in _REAL:
         return None
-    if alone and is_to_few(axes, of_lhs, features, rows * results, featured):
+    if alone and is_to_few(axes, features, rows * results, featured):
         return arranged(lambda x, w: emit_parts(forms, x, w), (0, *space, 1), (*space, 0, 1), (1, 0, *space))
     if 1 < feature_groups == of_lhs == features and places <= _TAPS:
         return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))

@@ -16,7 +16,6 @@ from gradix._ops.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
 _OUTPUTS, _PARTS = 3, 27            # the most features that parts of a product are added up for, and the most parts times those
-_INPUTS = 16                        # features of the input, from which on that is only done where space comes last
 _ROW = 1024                         # positions of a row that a long vector is cut into
 
 
@@ -83,15 +82,15 @@ def emit_sum(forms, x, w, featured: bool):
             term = em.op("multiply", out, seen, em.broadcast_in_dim(element, out, [own]))
             total = term if total is None else em.op("add", out, total, term)
         return total
-    return apart(em, "sum", out, lambda x, w: write(padded(x), w), x, w)
+    return apart(em, "shifted_sum", out, lambda x, w: write(padded(x), w), x, w)
 
 
-def is_to_few(axes, inputs: int, outputs: int, positions: int, featured: bool) -> bool:
+def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
     """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
 
-    The product has space last: many features that came last have to be moved, which takes what it gains.
+    The product has space last: features that came last have to be moved, which takes what it gains, or three times as long to compile.
     """
-    if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured and inputs >= _INPUTS:
+    if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured:
         return False
     return outputs <= _OUTPUTS and outputs * prod(a.kernel for a in axes) <= _PARTS and positions >= _POSITIONS
 
