@@ -16,7 +16,6 @@ from gradix._ops.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
 _OUTPUTS, _PARTS = 3, 27            # the most features that parts of a product are added up for, and the most parts times those
-_ROW = 1024                         # positions of a row that a long vector is cut into
 
 
 def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featured: bool) -> bool:
@@ -30,26 +29,6 @@ def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featu
     if positions < _POSITIONS or terms * (outputs + (4 if featured else 8)) > _WORK:
         return False
     return featured and outputs > 1 or stride == 1
-
-
-def is_line(axes, rows: int) -> bool:
-    """Whether a sum of one feature would be a loop over one axis, which XLA's newer emitters often make no vectors of."""
-    return len(axes) == rows == 1 and axes[0].result >= 4 * _ROW and (axes[0].kernel - 1) * axes[0].rhs_dilation <= _ROW
-
-
-def emit_line(forms, x, w):
-    """`emit_sum` of one vector (1, space, 1), cut into rows that each end with what the next one begins with."""
-    em, (axis,) = forms.em, forms.axes
-    count, reach = -(-axis.result // _ROW), (axis.kernel - 1) * axis.rhs_dilation
-    extent = (axis.size - 1) * axis.lhs_dilation + 1 + axis.low + axis.high
-    x = forms.padded(x, [axis.low], [axis.high + (count + 1) * _ROW - extent], [axis.lhs_dilation - 1])
-    x, rows = em.reshape(x, ((count + 1) * _ROW,)), (count, _ROW)
-    parts = [em.reshape(forms.part(x, 0, start, count * _ROW), rows) for start in (0, _ROW)]
-    parts[1] = em.head(parts[1], (count, reach))
-    x = em.op("concatenate", make_aval((count, _ROW + reach), x.aval.dtype), *parts, attrs="dimension = 1 : i64")
-    row = axis._replace(size=_ROW + reach, result=_ROW, low=0, high=0, lhs_dilation=1)
-    found = emit_sum(forms.over([row]), em.reshape(x, (count, _ROW + reach, 1)), w, True)
-    return em.head(em.reshape(found, (1, count * _ROW, 1)), (1, axis.result, 1))
 
 
 def emit_sum(forms, x, w, featured: bool):
