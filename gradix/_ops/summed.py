@@ -1,4 +1,5 @@
-"""What goes into sums that XLA:CPU leaves to a library, which computes elementwise operations on the way along with the sum."""
+"""What goes into sums that XLA:CPU leaves to a library, which computes elementwise operations on the way along with the sum, and
+into extrema, which it computes in blocks."""
 from __future__ import annotations
 
 import numpy as np
@@ -20,6 +21,19 @@ def is_summed(eqn, users, platform: str) -> bool:
     while user is not None and user.primitive.name in _ON_THE_WAY and user.outvars[0].aval.shape == aval.shape:
         user = users.only(user.outvars[0])
     return user is not None and user.primitive.name == "reduce_sum"
+
+
+def settle_costly(eqn, users, platform: str):
+    """The parameters of a long formula all of which goes into an extremum: alone.
+
+    XLA would compute it within the loop that combines the blocks of the extremum, once for each, which is too long for vectors.
+    """
+    out, = eqn.outvars
+    user = users.only(out)
+    while user is not None and not user.primitive.multiple_results and user.outvars[0].aval.shape == out.aval.shape:
+        user = users.only(user.outvars[0])
+    found = platform == "cpu" and user is not None and user.primitive.name in ("reduce_max", "reduce_min")
+    return {"alone": True} if found else None
 
 
 def settle_bound(eqn, users, platform: str):

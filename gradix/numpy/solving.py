@@ -154,8 +154,25 @@ def slogdet(a, *, method: str | None = None):
         return SlogdetResult(*[convert(part, x.aval.dtype) for part in slogdet(convert(x, np.dtype("float32")), method=method)])
     if method == "qr":
         return _slogdet_qr(x)
+    return SlogdetResult(*_slogdet_lu(x))
+
+
+@custom_jvp
+def _slogdet_lu(x):
     factors, pivots, _ = lax.linalg.lu(x)
-    return _sign_and_log(lax.linalg._diagonal(factors), _parity(pivots, x.aval.dtype))
+    return tuple(_sign_and_log(lax.linalg._diagonal(factors), _parity(pivots, x.aval.dtype)))
+
+
+@_slogdet_lu.defjvp
+def _slogdet_lu_jvp(primals, tangents):
+    """`d log det = tr(a⁻¹ da)`, whose imaginary part turns the sign."""
+    (x,), (t,) = primals, tangents
+    sign, size = _slogdet_lu(x)
+    slope = reductions.sum(lax.linalg._diagonal(_solve_stack(x, t)), axis=-1)
+    if x.aval.dtype not in dtypes.COMPLEX:
+        return (sign, size), (lax.full_like(sign, 0), slope)
+    turned = lax.complex(lax.full_like(size, 0), lax.imag(slope))
+    return (sign, size), (sign * turned, lax.real(slope))
 
 
 def _slogdet_qr(x):

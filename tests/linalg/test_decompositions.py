@@ -105,6 +105,16 @@ def test_gradient_of_det_is_the_cofactors(x):
     close(gradix.jit(gradix.vmap(gradix.grad(jnp.linalg.det)))(x[None])[0], want)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_tangents_of_slogdet(dtype):
+    x, t, eps = make((2, 4, 4), dtype), make((2, 4, 4), dtype, 1), 1e-6
+    tangents = gradix.jit(lambda x, t: gradix.jvp(jnp.linalg.slogdet, (x,), (t,))[1])(x, t)
+    ahead, behind = np.linalg.slogdet(x + eps * t), np.linalg.slogdet(x - eps * t)
+    for got, after, before in zip(tangents, ahead, behind):
+        assert got.dtype == after.dtype
+        np.testing.assert_allclose(np.asarray(got), (after - before) / (2 * eps), rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("f, shape", [
     (lambda x: jnp.linalg.inv(x).sum(), (3, 3)), (lambda x: jnp.linalg.pinv(x).sum(), (4, 2)),
     (lambda x: jnp.linalg.slogdet(x)[1], (4, 4)), (lambda x: jnp.linalg.slogdet(x, method="qr")[1], (4, 4)),

@@ -43,6 +43,18 @@ def test_long_vectors(size, kernel, pads, lhs_dilation, rhs_dilation):
     assert "stablehlo.convolution" in run.lower(x[:1], w).as_text()                  # one call of a library, which compiles quickly
 
 
+@pytest.mark.parametrize("size, features, summed", [(64, 1, True), (64, 2, True), (16, 4, False), (16, 3, False)])
+def test_transposed_convolutions_with_many_zeros_are_the_librarys(size, features, summed):
+    x, w = whole((4, size, size, features), 0), whole((3, 3, features, features), 1)
+    run = gradix.jit(lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME"))
+    assert ("stablehlo.convolution" not in run.lower(x, w).as_text()) == summed
+    spread = np.zeros((4, 2 * size + 1, 2 * size + 1, features))
+    spread[:, 1:-1:2, 1:-1:2] = x
+    spread = np.pad(spread, ((0, 0), (1, 0), (1, 0), (0, 0)))
+    want = sum(spread[:, i:i + 2 * size, j:j + 2 * size] @ w[i, j] for i in range(3) for j in range(3))
+    np.testing.assert_array_equal(run(x, w), want)
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolve_and_correlate(mode):
     x, w = whole((5000,), 0), whole((50,), 1)

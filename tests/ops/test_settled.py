@@ -341,6 +341,25 @@ def test_nn_losses_of_large_arrays():
     np.testing.assert_allclose(gradix.jit(lambda x: jnp.mean(nn.softplus(x)))(x), want, rtol=1e-5)
 
 
+# -- long formulas of which the extremum is taken ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("f", [lax.erfc, lax.digamma])
+def test_long_formulas_are_alone_before_an_extremum(f):
+    x = np.random.default_rng(3).uniform(0.1, 3, (70, 90)).astype("float32")
+    x[3, 4] = NAN
+
+    def alone(g, platform="cpu"):
+        return any(e.params.get("alone", False) for e in spelled(g, x, platform=platform) if e.primitive.name in ("erfc", "digamma"))
+
+    def smallest(x):
+        return jnp.min(2 * f(x) + 1, 0)
+
+    assert alone(smallest) and alone(lambda x: jnp.max(f(x)))
+    assert not alone(lambda x: f(x) + 1) and not alone(lambda x: jnp.sum(f(x)))
+    assert not alone(lambda x: (f(x), jnp.max(f(x)))) and not alone(smallest, platform="gpu")
+    np.testing.assert_allclose(gradix.jit(smallest)(x), np.asarray(2 * f(jnp.asarray(x)) + 1).min(0), rtol=1e-5)
+
+
 # -- powers with known exponents -----------------------------------------------------------------------------------------
 
 POINTS = np.array([-INF, -0.0, 0, -1, 4, INF, NAN, 2.5, -2.5, 1e20, 1e-10], "float32")

@@ -78,7 +78,9 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(forms.contract, (0, *space, 1), (*space, 1, 0))
     # Vectors whose layout is the library's own compile as one call of it, in a tenth of the time.
     called = len(axes) == 1 and (rows == 1 or numbers.out_spec[1] == 2)
-    if alone and not called and is_short(out.dtype, places * of_lhs, features, rows * results, axes[-1].stride, featured):
+    spread = prod(a.lhs_dilation for a in axes) if len(axes) == 2 and out.dtype == _REAL[0] else 1      # XLA leaves out the zeros
+    terms = places * of_lhs * spread
+    if alone and not called and is_short(out.dtype, terms, features, rows * results, axes[-1].stride, featured):
         order = (0, *space, 1) if featured else (0, 1, *space)
         return arranged(lambda x, w: emit_sum(forms, x, w, featured), order, (*space, 1, 0), order)
     if out.dtype not in _REAL:
@@ -91,8 +93,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
     if alone and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
         return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
-    if alone and len(axes) == 2 and out.dtype == _REAL[0] and _is_thin(
-            of_lhs, features, rows * results):
+    if alone and len(axes) == 2 and out.dtype == _REAL[0] and spread == 1 and _is_thin(of_lhs, features, rows * results):
         wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
         kernels = em.pad(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
         return em.head(convolve(wide, lhs, kernels), out.shape)

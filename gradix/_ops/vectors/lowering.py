@@ -14,6 +14,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
+from gradix._ops.kernel_loops import apart
 from gradix._ops.summed import is_summed
 from gradix._ops.vectors import exponential, far, powers, remainders, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
@@ -138,6 +139,13 @@ def lower_rem(em, out, x, y):
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
+def _alone_where_asked(name: str, plain):
+    """A lowering that XLA may not make a loop of with what comes before and after, where `alone` says so."""
+    def lower(em, out, x, *, alone=False):
+        return apart(em, name, out, lambda x: plain(em, out, x), x) if alone else plain(em, out, x)
+    return lower
+
+
 def settle_log1p(eqn, users, platform: str):
     """A log1p whose values are only summed is left to XLA, whose library computes it along with the sum."""
     return {"summed": True} if is_summed(eqn, users, platform) else None
@@ -179,7 +187,8 @@ lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
 _lower_log1p = _vectors("log_plus_one", exponential.log1p)
 _lower_power = _vectors("power", powers.power, _HALVES | {_F32})
 lower_erf = _vectors("chlo.erf", special.erf, frozenset([_F64]))
-lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})
+lower_erfc = _alone_where_asked("erfc", _vectors("chlo.erfc", special.erfc, _HALVES | {_F32}))
+lower_digamma = _alone_where_asked("digamma", lambda em, out, x: em.op("chlo.digamma", out, x))
 lower_erf_inv = _vectors("chlo.erf_inv", special.erf_inv, frozenset([_F64]))
 lower_lgamma = _vectors("chlo.lgamma", special.log_gamma, _HALVES | {_F32})
 lower_cbrt = _vectors(cube_root, powers.cube_root)
