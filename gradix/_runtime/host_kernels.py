@@ -1,4 +1,4 @@
-"""What compiled programs leave to NumPy, whose sorts and partitions use the processor's vectors.
+"""What compiled programs leave to NumPy, whose sorts, partitions and correlations use the processor's vectors.
 
 Each function takes the operands of a call and then its results, matrices on the program's own memory; operands are only read.
 Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets other threads
@@ -19,6 +19,7 @@ from gradix._runtime.cores import cores
 
 _SHARED = 1 << 15               # elements from which on rows are given to several threads
 _BLOCK = 1 << 17                # elements of rows taken together, whose copies stay in the cache of a processor
+_PRODUCTS = 1 << 18             # of two numbers, worth a thread
 _LONG = 1 << 12                 # elements of a row from which on it is quicker to bisect it than to compare all
 
 
@@ -50,7 +51,19 @@ def at_ranks(x, ranks, out) -> None:
     _by_rows(functools.partial(_at_ranks, ranks[0]), out, x)
 
 
-KERNELS = {"sort": sort, "sort_numbers": sort_numbers, "order": order, "largest": largest, "at_ranks": at_ranks}
+def correlate(x, w, out) -> None:
+    """Sums of products of each row and the one row of `w`, at all places where that meets elements only."""
+    (kernel,), (rows, count) = w, out.shape
+    threads = max(1, min(cores(), out.size * len(kernel) // _PRODUCTS))
+    pieces = -(-threads // rows)
+    ends = [count * i // pieces for i in range(pieces + 1)]
+    parts = [(x[i, first:last + len(kernel) - 1], out[i, first:last])
+             for i in range(rows) for first, last in zip(ends, ends[1:]) if first < last]
+    _share(functools.partial(_correlate, kernel), [(parts[i::threads],) for i in range(threads)])
+
+
+KERNELS = {"sort": sort, "sort_numbers": sort_numbers, "order": order, "largest": largest, "at_ranks": at_ranks,
+           "correlate": correlate}
 
 
 # -- numbers as integers ------------------------------------------------------------------------------------------
@@ -311,6 +324,11 @@ def _at_ranks(ranks, out, x, threads: int = 1) -> None:
 def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
     for i in range(len(x)):
         _at_ranks(ranks[i], out[i:i + 1], x[i:i + 1])
+
+
+def _correlate(kernel, parts) -> None:
+    for x, out in parts:
+        out[...] = np.correlate(x, kernel, "valid")
 
 
 # -- threads ------------------------------------------------------------------------------------------------------

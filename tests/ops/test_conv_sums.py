@@ -6,6 +6,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix._base import config
 from tests.ops.test_conv_products import LAYOUTS, check, operands
 from tests.ops.test_kernel_gradients import whole
 
@@ -40,7 +41,10 @@ def test_long_vectors(size, kernel, pads, lhs_dilation, rhs_dilation):
     holed[::rhs_dilation] = w[0, 0]
     np.testing.assert_array_equal(run(x, w)[:, 0], [np.correlate(row, holed, "valid") for row in spread])
     assert "stablehlo.convolution" not in run.lower(x, w).as_text()
-    assert "stablehlo.convolution" in run.lower(x[:1], w).as_text()                  # one call of a library, which compiles quickly
+    alone = run.lower(x[:1], w).as_text()                               # one call of a library, or of NumPy where that pays
+    assert ("gradix_host_correlate" in alone) == (kernel * len(run(x[:1], w)[0, 0]) >= 1 << 17)
+    assert ("stablehlo.convolution" in alone) == ("gradix_host_correlate" not in alone)
+    np.testing.assert_array_equal(run(x[:1], w), run(x, w)[:1])
 
 
 @pytest.mark.parametrize("size, features, summed", [(64, 1, True), (64, 2, True), (16, 4, False), (16, 3, False)])
@@ -60,6 +64,33 @@ def test_convolve_and_correlate(mode):
     x, w = whole((5000,), 0), whole((50,), 1)
     np.testing.assert_array_equal(gradix.jit(lambda x, w: jnp.convolve(x, w, mode))(x, w), np.convolve(x, w, mode))
     np.testing.assert_array_equal(gradix.jit(lambda x, w: jnp.correlate(x, w, mode))(x, w), np.correlate(x, w, mode))
+
+
+@pytest.mark.parametrize("size, kernel", [(20_000, 50), (70_000, 9), (3000, 2500)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_vectors_are_left_to_numpy(size, kernel, dtype):
+    with gradix.enable_x64(dtype == "float64"):
+        x, w = whole((size,), 0).astype(dtype), whole((kernel,), 1).astype(dtype)
+        run = gradix.jit(jnp.convolve)
+        assert "gradix_host_correlate" in run.lower(x, w).as_text() and run(x, w).dtype == dtype
+        np.testing.assert_array_equal(run(x, w), np.convolve(x, w))
+        _, pull = gradix.vjp(run, x, w)
+        ct = whole((size + kernel - 1,), 2).astype(dtype)
+        of_x, of_w = pull(ct)
+        np.testing.assert_array_equal(of_x, np.correlate(ct, w, "valid"))
+        np.testing.assert_array_equal(of_w, np.correlate(ct, x, "valid"))
+        with config.Setting("gradix_host_kernels", "")(False):
+            plain = gradix.jit(lambda x, w: jnp.convolve(x, w))
+            assert "gradix_host" not in plain.lower(x, w).as_text()
+            np.testing.assert_array_equal(plain(x, w), run(x, w))
+
+
+def test_numbers_that_are_none_stay_where_they_are_met():
+    x, w = whole((40_000,), 0), whole((10,), 1)
+    x[7], x[39_000] = np.nan, np.inf
+    found = np.asarray(gradix.jit(jnp.convolve)(x, w + 20))
+    assert np.isnan(found[7:17]).all() and np.isinf(found[39_000:39_010]).all()
+    assert np.isfinite(np.delete(found, [*range(7, 17), *range(39_000, 39_010)])).all()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float64", "bfloat16", "float16", "complex64", "bool"])

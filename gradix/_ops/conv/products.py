@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.conv.sums import emit_parts, emit_sum, is_short, is_to_few
+from gradix._ops.conv.sums import emit_correlation, emit_parts, emit_sum, is_correlation, is_short, is_to_few
 from gradix._ops.dimensions import i64_array
 from gradix._ops.kernel_loops import Loops, apart
 
@@ -83,6 +83,8 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
     if alone and not called and is_short(out.dtype, terms, features, rows * results, axes[-1].stride, featured):
         order = (0, *space, 1) if featured else (0, 1, *space)
         return arranged(lambda x, w: emit_sum(forms, x, w, featured), order, (*space, 1, 0), order)
+    if alone and is_correlation(em, out, axes, of_lhs, features):
+        return arranged(lambda x, w: emit_correlation(forms, x, w), (0, *space, 1), (*space, 1, 0))
     if out.dtype not in _REAL:
         return None
     if alone and is_to_few(axes, features, rows * results, featured):

@@ -15,6 +15,8 @@ from gradix._core.aval import make_aval
 from gradix._ops.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
+_PRODUCTS = 1 << 17                 # the least products of two numbers that are worth a call of NumPy
+_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 _OUTPUTS, _PARTS = 3, 27            # the most features that parts of a product are added up for, and the most parts times those
 
 
@@ -24,7 +26,7 @@ def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featu
     Each term takes a fetch and an operation on all outputs; from some 600 operations on XLA makes no vectors of them, and none
     of elements that are not neighbours.
     """
-    if not (np.issubdtype(dtype, np.integer) or dtype in (np.dtype("float32"), np.dtype("float64"))):
+    if not (np.issubdtype(dtype, np.integer) or dtype in _FLOATS):
         return False
     if positions < _POSITIONS or terms * (outputs + (4 if featured else 8)) > _WORK:
         return False
@@ -97,3 +99,20 @@ def emit_parts(forms, x, w):
             total = part if total is None else em.op("add", out, total, part)
         return total
     return apart(em, "parts", out, write, found)
+
+
+def is_correlation(em, out, axes, inputs: int, features: int) -> bool:
+    """Whether a convolution is one of vectors that NumPy had better do: its sums of products take a tenth of the library's time."""
+    if len(axes) != 1 or not inputs == features == axes[0].stride == 1 or out.dtype not in _FLOATS:
+        return False
+    return out.size * axes[0].kernel >= _PRODUCTS and em.has_host_kernels(out)
+
+
+def emit_correlation(forms, x, w):
+    """The convolution of `x` (rows, space, 1) and `w` (space, 1, 1), by NumPy."""
+    em, (axis,), rows = forms.em, forms.axes, x.aval.shape[0]
+    x = forms.padded(x, [axis.low], [axis.high], [axis.lhs_dilation - 1])
+    w = forms.padded(em.reshape(w, (1, axis.kernel, 1)), [0], [0], [axis.rhs_dilation - 1])
+    found, = em.host_kernel("correlate", [make_aval((rows, axis.result), x.aval.dtype)],
+                            *[em.reshape(v, v.aval.shape[:2]) for v in (x, w)])
+    return em.reshape(found, (rows, axis.result, 1))
