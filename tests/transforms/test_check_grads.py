@@ -69,6 +69,15 @@ def test_a_jump_near_by_is_stepped_around():
         check_grads(stairs, (0.5,), 1, eps=0.01)
 
 
+@pytest.mark.parametrize("dtype, x", [("float32", 5000.0), ("float32", 3.0), ("bfloat16", 1.5), ("float16", 1.5)])
+def test_a_derivative_that_is_wrongly_zero_is_found(dtype, x):
+    """Steps too small to move the argument would agree with it."""
+    x = jnp.asarray(x, dtype)
+    for modes in ("fwd", "rev"):
+        with pytest.raises(AssertionError):
+            check_grads(lambda x: gradix.lax.stop_gradient(x) ** 2, (x,), 1, modes=modes)
+
+
 def test_given_derivatives():
     check_jvp(jnp.sin, partial(gradix.jvp, jnp.sin), (0.5,))
     check_vjp(jnp.sin, partial(gradix.vjp, jnp.sin), (0.5,))

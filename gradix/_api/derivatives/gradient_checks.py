@@ -13,7 +13,9 @@ from gradix._core.array import as_array
 from gradix._ops.basis import is_differentiable
 
 _EPS = {2: 5e-2, 4: 1e-2, 8: 1e-3}             # by bytes of a real number: steps of a difference of fourth order
-_FINER = (1, 0.1, 0.01)                         # where the first disagrees: a jump or kink may be no further away
+_FINER = (0.1, 0.01)                            # parts of them, where those disagree: a jump or kink may be near
+_ROUNDINGS = {2: 2.0**-8, 4: 2.0**-24, 8: 2.0**-53}
+_VISIBLE = 256                                  # roundings of the largest argument that a finer step must be
 _TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 _MODES = ("fwd", "rev")
 
@@ -30,8 +32,8 @@ def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = 
         args: a tuple of arguments.
         modes: "fwd", "rev" or both.
         atol, rtol: tolerances; by default for the coarsest float dtype that occurs.
-        eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of it,
-            as a jump or kink of `f` may be near.
+        eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of it, as
+            a jump or kink of `f` may be near, as far as these are well above the rounding of the arguments.
 
     Raises:
         AssertionError: a derivative differs; the message says which mode, order and leaf.
@@ -116,9 +118,15 @@ class _Point:
         self.leaves = arrays("check_grads", leaves, self.tree, "args")
         sizes = [_real_size(x.aval.dtype) for x in self.leaves if is_differentiable(x.aval)]
         self.size = min(sizes, default=4)
-        self.steps = [_EPS[self.size] * f for f in _FINER] if eps is None else [eps]
-        self.eps = self.steps[0]
+        self.eps = _EPS[self.size] if eps is None else eps
+        self.steps = [self.eps, *(self._finer() if eps is None else ())]
         self.atol, self.rtol = atol, rtol
+
+    def _finer(self) -> list:
+        """Smaller steps that still move the arguments: where they do not, differences are zero, and so agree with a wrong zero."""
+        sizes = [np.max(np.abs(_wide(np.asarray(x))), initial=1.0) for x in self.leaves if is_differentiable(x.aval)]
+        least = _VISIBLE * _ROUNDINGS[self.size] * max(sizes, default=1.0)
+        return [self.eps * f for f in _FINER if self.eps * f >= least]
 
     def direction(self, seed: int) -> list:
         return _random(self.args, seed)
