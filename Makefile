@@ -54,10 +54,10 @@ MARKERS ?= not slow
 suite: $(VENV)/stamp-test
 	$(PYTEST) tests gradix --doctest-modules -n $(JOBS) -m "$(MARKERS)"
 
-# The documented behaviour, where its folder lies beside the clone; tests/spec/spec_xfail.txt lists what is not there yet.
+# The documented behaviour, where its folder lies beside the clone; tests/documented/spec_xfail.txt lists what is not there yet.
 spec: $(VENV)/stamp-test
 	@if [ -d $(SPEC) ]; then \
-		PYTHONPATH=tests/spec PYTHONDONTWRITEBYTECODE=1 $(PYTEST) -c tests/spec/spec.ini --rootdir=$(SPEC) -p spec_plugin -n $(JOBS) $(SPEC); \
+		PYTHONPATH=tests/documented PYTHONDONTWRITEBYTECODE=1 $(PYTEST) -c tests/documented/spec.ini --rootdir=$(SPEC) -p spec_plugin -n $(JOBS) $(SPEC); \
 	else echo "no $(SPEC) beside this clone: skipped"; fi
 
 bench: $(VENV)/stamp-bench

@@ -12,7 +12,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core import dtypes
-from gradix._ops.dimensions import canonical_shape
+from gradix._ops.canonicalization import canonical_shape
 from gradix.numpy.promotion import as_operand
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

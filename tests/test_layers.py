@@ -19,14 +19,14 @@ ALLOWED = {
     "_stablehlo": _CORE,
     "_ops": _CORE,
     "_runtime": _CORE | {"_stablehlo"},
-    # What a selection cuts of a cotangent is told by masks: `live` is the one part that knows how.
-    "_transforms": _CORE | {"_ops.basis", "_ops.live"},
+    # What a selection cuts of a cotangent is told by masks: `cotangent_masks` is the one part that knows how.
+    "_transforms": _CORE | {"_ops.basis", "_ops.cotangent_masks"},
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation.
     "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.extrema", "_ops.indexing.dynamic_slicing",
-                         "_ops.indexing.slicing", "_ops.identity", "_ops.linear", "_ops.live", "_ops.reductions", "_ops.select",
-                         "_ops.windows", "_transforms"},
+                         "_ops.indexing.slicing", "_ops.markers", "_ops.complex_parts", "_ops.cotangent_masks",
+                         "_ops.reductions", "_ops.select", "_ops.windows", "_transforms"},
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},

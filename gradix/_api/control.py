@@ -12,7 +12,7 @@ from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.cond import INDEX, bind_cond, cond_p
-from gradix._control.sharing import interned
+from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array

@@ -15,7 +15,7 @@ from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.tree import tree_flatten as flatten, tree_map
-from gradix._control.programs import row
+from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof

@@ -8,7 +8,7 @@ from gradix._api.arguments import argument_names, leaf_names, name_of, place_of,
 from gradix._api.derivatives.autodiff import arrays
 from gradix._base import config as _config
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
-from gradix._control.sharing import interned
+from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.promotion import promote_pair

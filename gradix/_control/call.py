@@ -1,12 +1,12 @@
 """`jit_p`: a call of a program, compiled as one."""
 from __future__ import annotations
 
-from gradix._control.programs import dependent
+from gradix._control.inner_programs import dependent
 from gradix._core.effects import is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
-from gradix._ops.live import Live
+from gradix._ops.cotangent_masks import Live
 from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.dce import dce_closed
 from gradix._transforms.finite import holds_selection

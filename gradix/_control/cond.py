@@ -3,15 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
-from gradix._control.taken import is_costly, run_where_taken
+from gradix._control.inner_programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
+from gradix._control.masked_branches import is_costly, run_where_taken
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, to_axis, zeros
 from gradix._ops.comparison import eq
-from gradix._ops.identity import stop_gradient_p
+from gradix._ops.markers import stop_gradient_p
 from gradix._ops.select import select_n_p
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.dce import dce_closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
-from gradix._control.programs import dependent
+from gradix._control.inner_programs import dependent
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Primitive

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._control.custom_jvp import RuledCall, closed_over, top_trace
-from gradix._control.programs import rearranged
+from gradix._control.inner_programs import rearranged
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.primitive import Linear

@@ -1,7 +1,7 @@
 """`reduce_p`: fold axes of arrays by a program on scalars."""
 from __future__ import annotations
 
-from gradix._control.programs import split
+from gradix._control.inner_programs import split
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive

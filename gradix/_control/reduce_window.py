@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from gradix._control.programs import split
+from gradix._control.inner_programs import split
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive

@@ -1,7 +1,7 @@
 """The bodies of a scan in reverse mode: the known part, the linear part, and its transpose."""
 from __future__ import annotations
 
-from gradix._control.programs import dependent, rearranged
+from gradix._control.inner_programs import dependent, rearranged
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._ops.basis import add_any_p
 from gradix._transforms.dce import dce_jaxpr

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.programs import is_any_ordered
+from gradix._control.inner_programs import is_any_ordered
 from gradix._core.aval import make_aval
 
 

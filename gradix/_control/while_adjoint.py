@@ -5,7 +5,7 @@ k-th keeps 2ᵏ times the rows of the first.
 """
 from __future__ import annotations
 
-from gradix._control.programs import carried, split
+from gradix._control.inner_programs import carried, split
 from gradix._control.while_reverse import SAVED, Turns, returning, saved_avals, saving
 from gradix._core.array import scalar_array
 from gradix._core.jaxpr import axis_names

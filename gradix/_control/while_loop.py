@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.programs import (
+from gradix._control.inner_programs import (
     carried,
     dependent,
     evaluated,

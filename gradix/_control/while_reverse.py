@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-from gradix._control.programs import split
+from gradix._control.inner_programs import split
 from gradix._control.scan_linear import invariants, linear_body, transposed_body
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_in_dim, reduce_sum, tangent_aval, zeros
 from gradix._ops.comparison import eq, gt, lt
+from gradix._ops.complex_parts import neg
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
-from gradix._ops.linear import neg
 from gradix._ops.select import choose
 from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import eval_closed, stage_open

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, install_printer, jaxprs_in_params
-from gradix._core.layout import brk, cat, group, nest, note, render, text as txt, wrapped
+from gradix._core.pretty_documents import brk, cat, group, nest, note, render, text as txt, wrapped
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 _LONG = 10                  # a program of more equations than this is printed apart even if used once

@@ -12,9 +12,9 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
+from gradix._ops.complex_parts import complex, imag, neg, real
 from gradix._ops.convert import convert
 from gradix._ops.families import ZERO, Elementwise
-from gradix._ops.linear import complex, imag, neg, real
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 from gradix._ops.summed import settle_bound

@@ -10,8 +10,8 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_in_dim, broadcast_to, to_axis
 from gradix._ops.bitwise import bitwise_and
+from gradix._ops.canonicalization import memoised
 from gradix._ops.comparison import gt, lt
-from gradix._ops.dimensions import memoised
 from gradix._ops.families import spread
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose

@@ -14,8 +14,8 @@ from gradix._ops.arithmetic import div, mul
 from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import iota, zeros_like_array
 from gradix._ops.indexing.gather import index_take
-from gradix._ops.iota import iota, zeros_like_array
 from gradix._ops.operands import scalar_like
 from gradix._ops.reductions import reduce_max, reduce_min
 from gradix._ops.select import select_n

@@ -12,7 +12,7 @@ from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_I
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import transpose as permute
-from gradix._ops.dimensions import memoised
+from gradix._ops.canonicalization import memoised
 from gradix._ops.families import Elementwise, NonDifferentiable, Structural
 from gradix._ops.operands import arrays, as_operand
 

@@ -309,9 +309,9 @@ def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
 from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub  # noqa: E402
 from gradix._ops.bitwise import bitwise_and  # noqa: E402
 from gradix._ops.comparison import eq, ne  # noqa: E402
+from gradix._ops.complex_parts import real  # noqa: E402
 from gradix._ops.convert import convert_element_type  # noqa: E402
+from gradix._ops.creation import broadcasted_iota  # noqa: E402
 from gradix._ops.indexing.slicing import pad  # noqa: E402
-from gradix._ops.iota import broadcasted_iota  # noqa: E402
-from gradix._ops.linear import real  # noqa: E402
 from gradix._ops.select import choose  # noqa: E402
 from gradix._ops.transcendental import exp  # noqa: E402

@@ -12,12 +12,12 @@ from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
+from gradix._ops.canonicalization import i64_array
+from gradix._ops.complex_parts import conj, real
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dimensions import i64_array
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.families import Structural
 from gradix._ops.indexing.slicing import pad
-from gradix._ops.iota import broadcasted_iota
-from gradix._ops.linear import conj, real
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
 

@@ -11,7 +11,7 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
-from gradix._ops.dimensions import canonical_axis, canonical_shape, memoised
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
 from gradix._ops.families import Structural
 from gradix._ops.indexing.slicing import slice_in_dim, slice_p
 from gradix._ops.operands import arrays

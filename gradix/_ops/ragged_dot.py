@@ -10,9 +10,9 @@ from gradix._ops.basis import broadcast_in_dim, move_axis, transpose
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import ge, lt
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.cumulative import cumsum
 from gradix._ops.dot import dot_general
-from gradix._ops.iota import broadcasted_iota
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape

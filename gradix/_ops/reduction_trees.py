@@ -11,7 +11,7 @@ from math import ceil, log, prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.dimensions import i64_array
+from gradix._ops.canonicalization import i64_array
 from gradix._ops.kernel_loops import apart
 
 WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))     # rows of them: no vectors

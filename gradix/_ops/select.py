@@ -9,7 +9,7 @@ from gradix._core.dtypes import BOOL, INTEGER
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
-from gradix._ops.dimensions import memoised
+from gradix._ops.canonicalization import memoised
 from gradix._ops.operands import arrays
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.basis import free_axes
-from gradix._ops.dimensions import i64_array
+from gradix._ops.canonicalization import i64_array
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _FEWEST, _SIZE = 64, 7              # products, and rows, columns and terms of one

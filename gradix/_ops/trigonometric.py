@@ -7,9 +7,9 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
+from gradix._ops.complex_parts import neg
 from gradix._ops.exact_lowering import by_kind, complex_cosine, complex_sine, on_branch
 from gradix._ops.families import Elementwise
-from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
 from gradix._ops.vectors.lowering import (

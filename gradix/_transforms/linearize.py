@@ -8,7 +8,7 @@ from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_pa
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, new_level, state
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
-from gradix._ops.live import Live, cut, guarded, joined, joined_all, passed
+from gradix._ops.cotangent_masks import Live, cut, guarded, joined, joined_all, passed
 from gradix._transforms.dce import without_dead
 from gradix._transforms.finite import is_suspect, mark, may_be_infinite
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace

@@ -45,16 +45,13 @@ from gradix._ops.indexing.dynamic_slicing import (
 )
 from gradix._ops.fft import fft, fft_p, FftType
 from gradix._ops.indexing.gather import gather, gather_p, index_take
-from gradix._ops.identity import name_p, stop_gradient_p
-from gradix._ops.iota import (
-    broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, optimization_barrier, optimization_barrier_p,
-    stage,
-)
+from gradix._ops.markers import name_p, optimization_barrier, optimization_barrier_p, stop_gradient_p
+from gradix._ops.creation import broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, stage
 from gradix._ops.joining import (
     concatenate, concatenate_p, split, split_p, stack, stack_p, tile, tile_p, unstack, unstack_p,
 )
-from gradix._ops.linear import complex, complex_p, conj, conj_p, imag, imag_p, neg, neg_p, real, real_p
-from gradix._ops.padding import padtype_to_pads, PaddingType
+from gradix._ops.complex_parts import complex, complex_p, conj, conj_p, imag, imag_p, neg, neg_p, real, real_p
+from gradix._ops.window_padding import padtype_to_pads, PaddingType
 from gradix._ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
 from gradix._ops.platform import platform_index_p
 from gradix._ops.ragged_dot import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers, scaled_dot
@@ -98,7 +95,7 @@ from gradix._ops.trigonometric import (
     acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos,
     cos_p, cosh, cosh_p, sin, sin_p, sinh, sinh_p, tan, tan_p,
 )
-from gradix._ops.windows.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from gradix._control.call import jit_p
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._control.composite import composite_p

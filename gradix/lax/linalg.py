@@ -10,7 +10,7 @@ from gradix._ops.linalg.svd import SvdAlgorithm, svd, svd_p
 from gradix._ops.linalg.triangular import cholesky, cholesky_p, triangular_solve, triangular_solve_p
 from gradix._ops.linalg.tridiagonal import tridiagonal, tridiagonal_p, tridiagonal_solve, tridiagonal_solve_p
 from gradix._ops.linalg.update import cholesky_update, cholesky_update_p, symmetric_product, symmetric_product_p
-from gradix._api.polar import qdwh
+from gradix._api.polar_decomposition import qdwh
 from gradix._ops.linalg.qr import geqrf as _geqrf
 from gradix._ops.linalg.base import adjoint as _adjoint, check_matrices as _check_matrices, diagonal as _diagonal
 from gradix._ops.linalg.base import product as _product, triangle as _triangle

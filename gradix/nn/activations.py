@@ -8,8 +8,8 @@ from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._ops.dimensions import canonical_axis
-from gradix.nn import host_rules
+from gradix._ops.canonicalization import canonical_axis
+from gradix.nn import host_implementations
 from gradix.nn.composition import fused
 from gradix.numpy.arithmetic import maximum, minimum
 from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _tanh
@@ -165,7 +165,7 @@ def log_sigmoid(x):
     return -softplus(-x)
 
 
-@fused(host=host_rules.softplus)
+@fused(host=host_implementations.softplus)
 def softplus(x):
     """log(1 + eˣ).
 

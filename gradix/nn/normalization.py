@@ -13,8 +13,8 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._ops.dimensions import canonical_axis
-from gradix.nn import host_rules
+from gradix._ops.canonicalization import canonical_axis
+from gradix.nn import host_implementations
 from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of, positions_and_names
 from gradix.numpy.moments import count_of
@@ -161,7 +161,7 @@ def log_softmax(x, axis=-1, where=None):
     return out if where is None else choose(where, out, -_INF)
 
 
-@fused(host=host_rules.standardize)
+@fused(host=host_implementations.standardize)
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"):
     """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
 

@@ -48,7 +48,7 @@ from gradix.numpy.logic import (
     bitwise_right_shift, equal, greater, greater_equal, invert, isclose, iscomplex, iscomplexobj, isfinite, isinf,
     isnan, isneginf, isposinf, isreal, isrealobj, left_shift, less, less_equal, logical_not, not_equal, right_shift,
 )
-from gradix.numpy.mapping import (
+from gradix.numpy.along_axes import (
     apply_along_axis, apply_over_axes,
 )
 from gradix.numpy.matrices import (
@@ -67,7 +67,7 @@ from gradix.numpy.nanreductions import (
 from gradix.numpy.padding import (
     pad,
 )
-from gradix.numpy.parts import (
+from gradix.numpy.rounding_and_parts import (
     angle, around, ceil, conj, conjugate, copysign, floor, frexp, heaviside, imag, ldexp, modf, nan_to_num, nextafter,
     real, rint, round, signbit, spacing, trunc,
 )

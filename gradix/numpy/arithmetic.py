@@ -10,7 +10,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.promotion import (
     as_operand,
     convert,
@@ -182,7 +182,7 @@ def reciprocal(x, /):
     return lax.integer_pow(inexact_operand("reciprocal", x), -1)
 
 
-@replayed(host=host_rules.floor_divide)
+@replayed(host=host_implementations.floor_divide)
 def floor_divide(x1, x2, /):
     """The largest whole number not above `x1 / x2`, elementwise.
 
@@ -213,7 +213,7 @@ def floor_divide(x1, x2, /):
     return _float_divmod(x, y)[0]
 
 
-@replayed(host=host_rules.remainder)
+@replayed(host=host_implementations.remainder)
 def remainder(x1, x2, /):
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
 
@@ -267,7 +267,7 @@ def fmod(x1, x2, /):
     return lax.rem(*numeric_operands("fmod", x, y))
 
 
-@replayed(host=host_rules.divmod)
+@replayed(host=host_implementations.divmod)
 def divmod(x1, x2, /):
     """`(floor_divide(x1, x2), remainder(x1, x2))`.
 
@@ -436,7 +436,7 @@ def _ordered(compare, x, y):
 
 # -- whole numbers -------------------------------------------------------------------------------------------------
 
-@replayed(host=host_rules.gcd)
+@replayed(host=host_implementations.gcd)
 def gcd(x1, x2):
     """The greatest common divisor of `|x1|` and `|x2|`, elementwise.
 
@@ -467,7 +467,7 @@ def gcd(x1, x2):
     return convert(found, found.aval.dtype, found.aval.weak_type and not shape)
 
 
-@replayed(host=host_rules.lcm)
+@replayed(host=host_implementations.lcm)
 def lcm(x1, x2):
     """The least common multiple of `|x1|` and `|x2|`, elementwise.
 

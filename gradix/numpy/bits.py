@@ -6,7 +6,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.shapes import moveaxis, ravel
@@ -21,7 +21,7 @@ def _shifts(bitorder: str) -> np.ndarray:
     return bits[::-1].copy() if bitorder == "big" else bits
 
 
-@replayed(host=host_rules.packbits)
+@replayed(host=host_implementations.packbits)
 def packbits(a, axis: int | None = None, bitorder: str = "big"):
     """Booleans as the bits of bytes, eight along an axis making one; the last is filled up with zeros.
 

@@ -12,7 +12,7 @@ from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.conversion import asarray
@@ -216,7 +216,7 @@ def _half_the_ends(y, axis: int):
     return multiply(like(y, 0.5), add(first, last))
 
 
-@replayed(host=host_rules.unwrap)
+@replayed(host=host_implementations.unwrap)
 def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
     """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
 
@@ -330,7 +330,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
 
 # -- convolution ---------------------------------------------------------------------------------------------------
 
-@replayed(host=host_rules.convolve)
+@replayed(host=host_implementations.convolve)
 def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None):
     """The discrete convolution of two vectors.
 
@@ -353,7 +353,7 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
     return _slide(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-@replayed(host=host_rules.correlate)
+@replayed(host=host_implementations.correlate)
 def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None):
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 

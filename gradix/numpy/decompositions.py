@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_rules
+from gradix.numpy import matrix_host_implementations
 from gradix.numpy.promotion import inexact_operand
 from gradix.numpy.sorting import argsort
 from gradix.numpy.taking import take_along_axis
@@ -44,7 +44,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-@replayed(host=matrix_host_rules.cholesky)
+@replayed(host=matrix_host_implementations.cholesky)
 def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
@@ -68,7 +68,7 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
     return lax.linalg._adjoint(factor) if upper else factor
 
 
-@replayed(host=matrix_host_rules.eigh)
+@replayed(host=matrix_host_implementations.eigh)
 def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
@@ -89,7 +89,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
     return EighResult(w, v)
 
 
-@replayed(host=matrix_host_rules.eigvalsh)
+@replayed(host=matrix_host_implementations.eigvalsh)
 def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True):
     """Ascending eigenvalues of Hermitian matrices.
 

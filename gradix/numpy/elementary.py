@@ -7,7 +7,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching
 from gradix.numpy.selection import where
 
@@ -85,7 +85,7 @@ def arctan2(x1, x2, /):
 atan2 = arctan2
 
 
-@replayed(host=host_rules.hypot)
+@replayed(host=host_implementations.hypot)
 def hypot(x1, x2, /):
     """`sqrt(x1² + x2²)` without overflow on the way.
 
@@ -147,7 +147,7 @@ def log10(x, /):
     return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
 
 
-@replayed(host=host_rules.logaddexp)
+@replayed(host=host_implementations.logaddexp)
 def logaddexp(x1, x2):
     """log(eˣ¹ + eˣ²), without overflow on the way.
 
@@ -249,7 +249,7 @@ def degrees(x, /):
     return rad2deg(x)
 
 
-@replayed(host=host_rules.sinc)
+@replayed(host=host_implementations.sinc)
 def sinc(x, /):
     """sin(πx) / (πx), and 1 at zero.
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix.numpy import matrix_host_rules, reductions
+from gradix.numpy import matrix_host_implementations, reductions
 from gradix.numpy.creation import zeros
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.joining import concatenate
@@ -68,7 +68,7 @@ def _roots(p):
     return eigvals(concatenate([lax.neg(p[None, 1:] / p[0]), below], 0))
 
 
-@replayed(host=matrix_host_rules.polyfit)
+@replayed(host=matrix_host_implementations.polyfit)
 def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False):
     """The polynomial nearest to points, in the sum of the squared distances.
 

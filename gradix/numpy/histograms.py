@@ -8,7 +8,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import host_rules, reductions
+from gradix.numpy import host_implementations, reductions
 from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
@@ -65,7 +65,7 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
-@replayed(host=host_rules.digitize)
+@replayed(host=host_implementations.digitize)
 def digitize(x, bins, right: bool = False, *, method: str | None = None):
     """The number of the bin each element falls into.
 

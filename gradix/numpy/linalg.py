@@ -10,7 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
-from gradix.numpy import matrices, matrix_host_rules, products, shapes
+from gradix.numpy import matrices, matrix_host_implementations, products, shapes
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.contraction import einsum
@@ -193,7 +193,7 @@ def _spectral_norm(x, axes, keepdims: bool, order):
     return lax.expand_dims(out, axes) if keepdims else out
 
 
-@replayed(host=matrix_host_rules.cond)
+@replayed(host=matrix_host_implementations.cond)
 def cond(x, p=None):
     """The condition number of matrices: the norm times the norm of the inverse.
 

@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_pair
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.promotion import (
     as_operand,
     common_shape,
@@ -359,7 +359,7 @@ def isrealobj(x) -> bool:
 
 # -- nearly equal --------------------------------------------------------------------------------------------------
 
-@replayed(host=host_rules.isclose)
+@replayed(host=host_implementations.isclose)
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise.
 
@@ -391,7 +391,7 @@ def _tolerance(t, dtype) -> Array:
     return number(t, dtype) if type(t) in (int, float) else convert(as_operand("isclose", t), dtype)
 
 
-@replayed(host=host_rules.allclose)
+@replayed(host=host_implementations.allclose)
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     """Whether all elements are close, in the sense of `isclose`.
 

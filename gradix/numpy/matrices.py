@@ -11,7 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.trace import is_unknown
-from gradix.numpy import matrix_host_rules
+from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, known_int, no_out
 from gradix.numpy.elementary import i0
@@ -322,7 +322,7 @@ def diagflat(v, k: int = 0):
     return diag(convert(lax.reshape(x, (x.aval.size,)), x.aval.dtype), k)
 
 
-@replayed(host=matrix_host_rules.trace)
+@replayed(host=matrix_host_implementations.trace)
 def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None):
     """The sum of the elements on a diagonal.
 

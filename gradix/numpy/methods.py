@@ -16,9 +16,9 @@ from gradix.numpy import (
     joining,
     matrices,
     moments,
-    parts,
     products,
     reductions,
+    rounding_and_parts,
     searching,
     selection,
     shapes,
@@ -162,7 +162,7 @@ def clip(self, min=None, max=None):
 
 def conj(self):
     """The complex conjugate of each element."""
-    return parts.conjugate(self)
+    return rounding_and_parts.conjugate(self)
 
 
 def copy(self):
@@ -181,7 +181,7 @@ def std(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
 
 
 def _round(self, ndigits=None):
-    out = parts.round(self, 0 if ndigits is None else ndigits)
+    out = rounding_and_parts.round(self, 0 if ndigits is None else ndigits)
     return out if ndigits is not None else conversion.astype(out, int)
 
 
@@ -258,7 +258,7 @@ _METHODS = {
         *map(_method, (
             reductions.sum, reductions.prod, reductions.max, reductions.min, reductions.all, reductions.any,
             reductions.argmax, reductions.argmin, reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod,
-            parts.round, matrices.diagonal, matrices.trace,
+            rounding_and_parts.round, matrices.diagonal, matrices.trace,
         )),
     )
 }
@@ -269,8 +269,8 @@ _SPECIAL = {
 _PROPERTIES = {
     "T": property(transpose, doc="The array with its axes reversed."),
     "mT": property(_matrix_transpose, doc="The array with its last two axes exchanged."),
-    "real": property(parts.real, doc="The real part."),
-    "imag": property(parts.imag, doc="The imaginary part."),
+    "real": property(rounding_and_parts.real, doc="The real part."),
+    "imag": property(rounding_and_parts.imag, doc="The imaginary part."),
     "at": property(IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."),
     "flat": property(_flat, doc="Not supported."),
 }

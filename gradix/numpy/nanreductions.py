@@ -9,7 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import INEXACT
-from gradix.numpy import host_rules, moments, reductions
+from gradix.numpy import host_implementations, moments, reductions
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.selection import where as choose
@@ -36,7 +36,7 @@ def _extreme(name: str, reduce, fill: float, a, axis, out, keepdims, initial, wh
     return choose(none, number(math.nan, y.aval.dtype), y)
 
 
-@replayed(host=host_rules.nanmax)
+@replayed(host=host_implementations.nanmax)
 def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The largest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -56,7 +56,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
 
 
-@replayed(host=host_rules.nanmin)
+@replayed(host=host_implementations.nanmin)
 def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
     """The smallest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -130,7 +130,7 @@ def _present(name: str, x, where):
     return lax.bitwise_and(broadcast_to(present, shape), broadcast_to(mask, shape))
 
 
-@replayed(host=host_rules.nanmean)
+@replayed(host=host_implementations.nanmean)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None):
     """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
 
@@ -159,7 +159,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 
-@replayed(host=host_rules.nanvar)
+@replayed(host=host_implementations.nanvar)
 def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
 
@@ -198,7 +198,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
-@replayed(host=host_rules.nanstd)
+@replayed(host=host_implementations.nanstd)
 def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
     """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
 

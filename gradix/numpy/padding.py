@@ -16,10 +16,10 @@ from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
-from gradix.numpy.parts import round
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.quantiles import median
 from gradix.numpy.reductions import max, min
+from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
 
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}

@@ -8,7 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
@@ -25,7 +25,7 @@ from gradix.numpy.rearrangement import trim_zeros
 from gradix.numpy.shapes import atleast_1d
 
 
-@replayed(host=host_rules.polyval)
+@replayed(host=host_implementations.polyval)
 def polyval(p, x, *, unroll: int = 16):
     """The value of a polynomial at each `x`.
 
@@ -92,7 +92,7 @@ def polysub(a1, a2):
     return lax.sub(*_aligned("polysub", a1, a2))
 
 
-@replayed(host=host_rules.polymul)
+@replayed(host=host_implementations.polymul)
 def polymul(a1, a2, *, trim_leading_zeros: bool = False):
     """The product of two polynomials.
 
@@ -204,7 +204,7 @@ def polyint(p, m: int = 1, k=None):
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
 
 
-@replayed(host=host_rules.poly)
+@replayed(host=host_implementations.poly)
 def poly(seq_of_zeros):
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 

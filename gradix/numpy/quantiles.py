@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.lax.order import ranked
-from gradix.numpy import host_rules, reductions
+from gradix.numpy import host_implementations, reductions
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.selection import where as choose
@@ -20,7 +20,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
-@replayed(host=host_rules.quantile)
+@replayed(host=host_implementations.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False, *, weights=None):
     """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
@@ -67,7 +67,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
-@replayed(host=host_rules.percentile)
+@replayed(host=host_implementations.percentile)
 def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
                keepdims: bool = False, *, weights=None, out_sharding=None):
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
@@ -101,7 +101,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
                      weights, True)
 
 
-@replayed(host=host_rules.median)
+@replayed(host=host_implementations.median)
 def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 

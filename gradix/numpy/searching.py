@@ -14,7 +14,7 @@ from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.arithmetic import remainder
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.indexing import take_index
@@ -126,7 +126,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None):
 
 # -- searchsorted --------------------------------------------------------------------------------------------------
 
-@replayed(host=host_rules.searchsorted)
+@replayed(host=host_implementations.searchsorted)
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan"):
     """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
 

@@ -14,7 +14,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_rules, reductions
+from gradix.numpy import matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
 from gradix.numpy.promotion import (
@@ -118,7 +118,7 @@ def _solve_stack(a, b):
         lambda _, y: lax.linalg._solve_factored_transposed(factors, order, y))
 
 
-@replayed(host=matrix_host_rules.inv)
+@replayed(host=matrix_host_implementations.inv)
 def inv(a):
     """The inverses of square matrices; infinite or NaN where singular.
 
@@ -134,7 +134,7 @@ def inv(a):
 
 # -- determinants --------------------------------------------------------------------------------------------------
 
-@replayed(host=matrix_host_rules.slogdet)
+@replayed(host=matrix_host_implementations.slogdet)
 def slogdet(a, *, method: str | None = None):
     """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
 
@@ -197,7 +197,7 @@ def _sign_and_log(diagonal, sign):
     return SlogdetResult(sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1))
 
 
-@replayed(host=matrix_host_rules.det)
+@replayed(host=matrix_host_implementations.det)
 def det(a):
     """Determinants of square matrices.
 
@@ -365,7 +365,7 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
     return p, left - mul(mul(left, a), p) + right - mul(p, mul(a, right)) - mul(mul(p, t), p)
 
 
-@replayed(host=matrix_host_rules.matrix_rank)
+@replayed(host=matrix_host_implementations.matrix_rank)
 def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None):
     """How many singular values of matrices are not negligible.
 

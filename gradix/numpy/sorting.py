@@ -8,7 +8,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
@@ -133,7 +133,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     return x, axis_of(kth, x.aval.shape[axis]), axis
 
 
-@replayed(host=host_rules.partition)
+@replayed(host=host_implementations.partition)
 def partition(a, kth: int, axis: int = -1):
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
@@ -153,7 +153,7 @@ def partition(a, kth: int, axis: int = -1):
     return lax.concatenate([low, high], axis)
 
 
-@replayed(host=host_rules.argpartition)
+@replayed(host=host_implementations.argpartition)
 def argpartition(a, kth: int, axis: int = -1):
     """The indices that partition the elements along an axis, as `partition` does.
 

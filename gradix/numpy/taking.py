@@ -10,7 +10,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.arithmetic import remainder
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of, no_out
@@ -77,7 +77,7 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
                       indices_are_sorted=indices_are_sorted, wrap_negative_indices=mode != "clip")
 
 
-@replayed(host=host_rules.take_along_axis)
+@replayed(host=host_implementations.take_along_axis)
 def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=None, *,
                     wrap_negative_indices: bool | None = None):
     """For each position, the element of the same row of `arr` that `indices` names.

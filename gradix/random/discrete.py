@@ -6,7 +6,7 @@ import math
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix._ops.dimensions import canonical_axis
+from gradix._ops.canonicalization import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
 from gradix.random.draws import QUICK, converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
 from gradix.random.floats import draw_uniform

@@ -18,7 +18,7 @@ from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._ops.dimensions import canonical_shape
+from gradix._ops.canonicalization import canonical_shape
 
 EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than compiling a program for it
 COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself

@@ -14,8 +14,8 @@ from gradix._core.aval import make_aval
 from gradix._core.key_use import consume
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, state
+from gradix._ops.canonicalization import canonical_shape
 from gradix._ops.convert import convert
-from gradix._ops.dimensions import canonical_shape
 from gradix._ops.random import random as _random
 from gradix._ops.random.storage import U32, U64
 from gradix.random.draws import is_frequent, size_of

@@ -10,7 +10,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._ops.dimensions import canonical_axis
+from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits
 from gradix._ops.sorting.sort import take_along

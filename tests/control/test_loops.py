@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._control import sharing
+from gradix._control import program_interning
 from gradix._transforms.dce import dce_jaxpr
 
 f32 = np.float32
@@ -92,7 +92,7 @@ def test_dead_results_are_dropped():
 
 def test_small_eager_loops_compile_nothing(monkeypatch):
     monkeypatch.setattr("gradix._runtime.xla.compile", lambda *a, **k: pytest.fail("compiled"))
-    sharing.clear()
+    program_interning.clear()
     assert lax.fori_loop(0, 10, lambda i, c: c + i, 0) == 45
     assert lax.while_loop(lambda c: c < 100, lambda c: c * 3, 1) == 243
     assert gradix.grad(lambda x: lax.scan(lambda c, _: (c * x, None), x, None, length=3)[0])(2.0) == 32

@@ -14,7 +14,7 @@ from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
 from gradix._core.trace import bind
 from gradix._ops.dot import dot_general_p
-from gradix._ops.identity import name_p
+from gradix._ops.markers import name_p
 from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
 
 

@@ -14,8 +14,8 @@ from gradix._core.jaxpr import no_debug
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable
-from gradix._ops.identity import stop_gradient_p
-from gradix._ops.linear import neg
+from gradix._ops.complex_parts import neg
+from gradix._ops.markers import stop_gradient_p
 from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import trace_for

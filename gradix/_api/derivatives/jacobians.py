@@ -16,7 +16,7 @@ from gradix._ops.arithmetic import add
 from gradix._ops.basis import full_like_one, instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
-from gradix._ops.iota import broadcasted_iota
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.joining import split
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData

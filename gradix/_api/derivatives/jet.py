@@ -18,12 +18,12 @@ from gradix._core.dtypes import INEXACT
 from gradix._core.trace import Interpreter, Tracer, bind, new_level
 from gradix._ops.arithmetic import add_p, div, div_p, mul, mul_p, sub, sub_p
 from gradix._ops.basis import add_any, add_any_p, broadcast_to, is_differentiable, zeros
+from gradix._ops.complex_parts import imag_p, neg_p, real_p
 from gradix._ops.conv.conv import conv_general_dilated_p
 from gradix._ops.convert import convert_element_type, convert_element_type_p
 from gradix._ops.dot import dot_general_p
 from gradix._ops.families import NonDifferentiable
-from gradix._ops.identity import name_p
-from gradix._ops.linear import imag_p, neg_p, real_p
+from gradix._ops.markers import name_p
 from gradix._ops.select import select_n_p
 from gradix._transforms.staging import eval_closed
 

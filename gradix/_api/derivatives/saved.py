@@ -12,7 +12,7 @@ from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import Literal
 from gradix._ops.basis import is_differentiable
-from gradix._ops.identity import name_p
+from gradix._ops.markers import name_p
 from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import stage_open
 

@@ -19,7 +19,7 @@ from gradix._ops.arithmetic import div_p, max_p, min_p, mul_p, sub_p
 from gradix._ops.basis import broadcast_in_dim_p
 from gradix._ops.convert import convert_element_type_p
 from gradix._ops.families import Elementwise
-from gradix._ops.identity import stop_gradient_p
+from gradix._ops.markers import stop_gradient_p
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.shape import reshape_p, squeeze_p
 from gradix._runtime import dispatch

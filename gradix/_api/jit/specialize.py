@@ -15,7 +15,7 @@ from gradix._api.jit.traced import Traced
 from gradix._base import source
 from gradix._base.errors import ConcretizationTypeError, JAXTypeError
 from gradix._control.call import jit_p
-from gradix._control.sharing import interned
+from gradix._control.program_interning import interned
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.trace import Tracer, bind, new_level, state
 from gradix._transforms.batch import BatchTracer

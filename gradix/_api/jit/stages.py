@@ -8,7 +8,7 @@ from gradix._api.jit import donation
 from gradix._api.structs import struct_of
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.formats import Format, row_major
+from gradix._core.array_layouts import Format, row_major
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
 from gradix._core.refs import Ref

@@ -12,6 +12,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import broadcast_in_dim, move_axis
+from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.collectives import (
     all_gather_p,
     all_to_all_p,
@@ -26,9 +27,8 @@ from gradix._ops.collectives import (
 )
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dimensions import canonical_axis
+from gradix._ops.creation import zeros_like_array
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
-from gradix._ops.iota import zeros_like_array
 from gradix._ops.operands import scalar_like
 from gradix._ops.select import select_n
 from gradix._ops.shape import reshape

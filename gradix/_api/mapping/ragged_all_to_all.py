@@ -12,8 +12,8 @@ from gradix._ops.basis import broadcast_in_dim
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import ge, lt
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota, iota
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
-from gradix._ops.iota import broadcasted_iota, iota
 from gradix._ops.linalg.lu import take_rows
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reductions import reduce_max

@@ -14,8 +14,8 @@ from gradix._ops.conv.products import Axis, emit_products
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dot import dot_general_p, rounded_to
 from gradix._ops.operands import as_operand
-from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 
 _PARAMS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
            "batch_group_count", "precision", "preferred_element_type")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._ops.canonicalization import i64_array
 from gradix._ops.conv.sums import emit_correlation, emit_parts, emit_sum, is_correlation, is_short, is_to_few
-from gradix._ops.dimensions import i64_array
 from gradix._ops.kernel_loops import Loops, apart
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))

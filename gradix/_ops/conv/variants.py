@@ -10,11 +10,11 @@ from gradix._ops.comparison import eq
 from gradix._ops.conv.conv import conv_general_dilated
 from gradix._ops.conv.dimension_numbers import conv_dimension_numbers, conv_general_permutations
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.dot import dot_general
-from gradix._ops.iota import broadcasted_iota
 from gradix._ops.operands import as_operand
-from gradix._ops.padding import dilated, padtype_to_pads, window_count
 from gradix._ops.shape import broadcast_in_dim, reshape, rev, transpose
+from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 
 
 def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None):

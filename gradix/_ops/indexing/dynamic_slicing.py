@@ -12,17 +12,21 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, i64_array, memoised
 from gradix._ops.comparison import lt
 from gradix._ops.convert import convert
-from gradix._ops.dimensions import canonical_axis, canonical_shape, i64_array, memoised
 from gradix._ops.indexing.gather import gather_p
+from gradix._ops.indexing.gather_dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from gradix._ops.indexing.scatter import scatter_p
 from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.select import select_n
 from gradix._ops.shape import expand_dims, squeeze
-from gradix._ops.windows.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 
 
 def _check_starts(name, x, starts):

@@ -15,14 +15,10 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, rem
 from gradix._ops.basis import to_front
+from gradix._ops.canonicalization import canonical_shape, i64_array, memoised
 from gradix._ops.comparison import lt
-from gradix._ops.dimensions import canonical_shape, i64_array, memoised
-from gradix._ops.joining import concatenate
-from gradix._ops.operands import arrays
-from gradix._ops.select import select_n
-from gradix._ops.shape import expand_dims
-from gradix._ops.windows.checks import check_gather
-from gradix._ops.windows.windows import (
+from gradix._ops.indexing.gather_checks import check_gather
+from gradix._ops.indexing.gather_dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     canonical_numbers,
@@ -32,6 +28,10 @@ from gradix._ops.windows.windows import (
     with_batching_axis,
     with_window_axis,
 )
+from gradix._ops.joining import concatenate
+from gradix._ops.operands import arrays
+from gradix._ops.select import select_n
+from gradix._ops.shape import expand_dims
 
 _FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT})
 

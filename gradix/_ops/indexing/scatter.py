@@ -14,18 +14,15 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
 from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, to_front, zeros
+from gradix._ops.canonicalization import memoised
 from gradix._ops.comparison import eq
+from gradix._ops.complex_parts import neg
 from gradix._ops.convert import convert
-from gradix._ops.dimensions import memoised
+from gradix._ops.creation import iota_p
 from gradix._ops.indexing import element_loops
 from gradix._ops.indexing.gather import gather_p, lower_limits
-from gradix._ops.iota import iota_p
-from gradix._ops.linear import neg
-from gradix._ops.operands import arrays, scalar_like
-from gradix._ops.select import choose
-from gradix._ops.shape import reshape
-from gradix._ops.windows.checks import check_scatter
-from gradix._ops.windows.windows import (
+from gradix._ops.indexing.gather_checks import check_scatter
+from gradix._ops.indexing.gather_dimension_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     canonical_numbers,
@@ -35,6 +32,9 @@ from gradix._ops.windows.windows import (
     with_batching_axis,
     with_window_axis,
 )
+from gradix._ops.operands import arrays, scalar_like
+from gradix._ops.select import choose
+from gradix._ops.shape import reshape
 
 _INT32 = np.dtype("int32")
 

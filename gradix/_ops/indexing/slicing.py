@@ -10,7 +10,7 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
-from gradix._ops.dimensions import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose

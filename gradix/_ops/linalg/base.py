@@ -11,10 +11,10 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_front, transpose
 from gradix._ops.comparison import eq, ge
+from gradix._ops.complex_parts import conj, real
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.dot import dot_general
-from gradix._ops.iota import broadcasted_iota
-from gradix._ops.linear import conj, real
 from gradix._ops.operands import scalar_like
 from gradix._ops.precision import Precision
 from gradix._ops.select import choose

@@ -12,6 +12,7 @@ from gradix._ops.arithmetic import add
 from gradix._ops.basis import expand_axis
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.indexing.gather import gather
+from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.linalg import stacks
 from gradix._ops.linalg.base import (
@@ -29,7 +30,6 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.linalg.triangular import triangular_solve
 from gradix._ops.operands import as_operand, scalar_like
-from gradix._ops.windows.windows import GatherDimensionNumbers, GatherScatterMode
 
 _lapack = lazy_module("scipy.linalg.lapack")
 

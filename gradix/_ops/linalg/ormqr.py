@@ -7,8 +7,8 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
+from gradix._ops.complex_parts import conj
 from gradix._ops.linalg.base import Factorization, check_matrices, each, lapack, routine
-from gradix._ops.linear import conj
 from gradix._ops.operands import operands
 from gradix._ops.shape import reshape
 

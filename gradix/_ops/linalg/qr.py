@@ -9,8 +9,8 @@ from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import add_any
+from gradix._ops.canonicalization import i64_array, memoised
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dimensions import i64_array, memoised
 from gradix._ops.indexing.slicing import pad, slice_in_dim, slice_p
 from gradix._ops.linalg.base import (
     INDEX,

@@ -1,7 +1,7 @@
 """Systems of equations by LU factors."""
 from __future__ import annotations
 
-from gradix._ops.iota import broadcasted_iota
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.linalg.lu import lu, take_rows
 from gradix._ops.linalg.triangular import triangular_solve
 from gradix._ops.sorting.sort import sort_key_val

@@ -10,6 +10,7 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import add_any, move_axis, to_front
+from gradix._ops.complex_parts import conj, conj_p, neg
 from gradix._ops.convert import convert_element_type
 from gradix._ops.linalg import stacks
 from gradix._ops.linalg.base import (
@@ -28,7 +29,6 @@ from gradix._ops.linalg.base import (
     routine,
     triangle,
 )
-from gradix._ops.linear import conj, conj_p, neg
 from gradix._ops.operands import as_operand, operands, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape

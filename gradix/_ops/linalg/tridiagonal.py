@@ -10,6 +10,7 @@ from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, sub
 from gradix._ops.basis import move_axis, to_front
+from gradix._ops.complex_parts import neg
 from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.linalg.base import (
     Factorization,
@@ -23,7 +24,6 @@ from gradix._ops.linalg.base import (
     real_of,
     routine,
 )
-from gradix._ops.linear import neg
 from gradix._ops.operands import as_operand, operands, scalar_like
 from gradix._ops.shape import reshape
 

@@ -12,7 +12,7 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
-from gradix._ops.dimensions import canonical_shape
+from gradix._ops.canonicalization import canonical_shape
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate

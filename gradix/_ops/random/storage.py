@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.dimensions import i64_array
+from gradix._ops.canonicalization import i64_array
 
 U32, U64 = np.dtype("uint32"), np.dtype("uint64")
 _F64 = np.dtype("float64")

@@ -4,8 +4,8 @@ from __future__ import annotations
 from operator import index
 
 from gradix._core import dtypes
-from gradix._ops.dimensions import canonical_axis
-from gradix._ops.linear import neg
+from gradix._ops.canonicalization import canonical_axis
+from gradix._ops.complex_parts import neg
 from gradix._ops.operands import as_operand
 from gradix._ops.sorting.sort import top_k
 

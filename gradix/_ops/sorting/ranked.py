@@ -77,5 +77,5 @@ def ranked(x, ranks):
     return bind(ranked_p, (as_operand("ranked", x), as_operand("ranked", ranks)), {})
 
 
-from gradix._ops.iota import broadcasted_iota  # noqa: E402
+from gradix._ops.creation import broadcasted_iota  # noqa: E402
 from gradix._ops.operands import as_operand  # noqa: E402

@@ -214,6 +214,6 @@ def top_k(operand, k: int, *, axis: int = -1):
     return list(bind(top_k_p, (x,), {"k": k, "axis": _axis("top_k", axis, x.aval.ndim)}))
 
 
+from gradix._ops.creation import broadcasted_iota  # noqa: E402
 from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather  # noqa: E402
 from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402
-from gradix._ops.iota import broadcasted_iota  # noqa: E402

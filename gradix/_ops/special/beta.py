@@ -9,9 +9,9 @@ from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul, sub
+from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import program
-from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.special.gamma import lgamma
 from gradix._ops.special.igamma_formulas import log1p_less, log_gamma_one_plus, log_gamma_star

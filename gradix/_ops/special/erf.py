@@ -9,8 +9,8 @@ from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, square
+from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise
-from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.summed import settle_costly
 from gradix._ops.transcendental import exp

@@ -9,9 +9,9 @@ from gradix._core.trace import bind
 from gradix._ops.arithmetic import div, mul, sub
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import eq
+from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import HOST, host, program
-from gradix._ops.linear import neg
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.special import igamma_formulas

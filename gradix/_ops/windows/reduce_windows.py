@@ -13,8 +13,8 @@ from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
 from gradix._ops.extrema import emit_extremum, is_left_to_library
 from gradix._ops.operands import as_operand
-from gradix._ops.padding import PaddingType, dilated, padtype_to_pads, window_count
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, window_count
 from gradix._ops.windows.host import stretched, unstretched, windows
 from gradix._ops.windows.lowering import (
     emit_gather_winners,

@@ -16,7 +16,7 @@ def read_list(text: str) -> dict[str, str]:
     for line in text.splitlines():
         test_id, _, why = line.partition("  #")
         if test_id.strip() and not line.startswith("#"):
-            rows[test_id.strip()] = why.strip() or "listed in tests/spec/spec_xfail.txt"
+            rows[test_id.strip()] = why.strip() or "listed in tests/documented/spec_xfail.txt"
     return rows
 
 

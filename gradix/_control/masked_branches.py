@@ -12,8 +12,8 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, is_differentiable, move_axis, zeros
 from gradix._ops.convert import convert
-from gradix._ops.identity import stop_gradient_p
 from gradix._ops.indexing.dynamic_slicing import dynamic_slice_p
+from gradix._ops.markers import stop_gradient_p
 from gradix._ops.reductions import argmax_p, reduce_or_p
 from gradix._ops.select import select_n_p
 from gradix._transforms.batch import batch_jaxpr

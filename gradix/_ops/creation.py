@@ -1,21 +1,20 @@
-"""Arrays made from nothing: iota, full, empty; and optimization_barrier."""
+"""Arrays made from nothing: iota, full, empty."""
 from __future__ import annotations
 
 from operator import index
 
 import numpy as np
 
-from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, zeros
+from gradix._ops.canonicalization import canonical_shape, check_sizes, memoised
 from gradix._ops.convert import convert, convert_element_type
-from gradix._ops.dimensions import canonical_shape, check_sizes, memoised
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
 
@@ -75,39 +74,7 @@ class Empty(_Nullary):
         return {**params, "out_sharding": None}
 
 
-class OptimizationBarrier(Primitive):
-    """The operands, none of which is computed after any use of the results."""
-
-    multiple_results = True
-
-    def abstract(self, *xs):
-        return list(xs)
-
-    def host(self, *xs):
-        return list(xs)
-
-    def jvp(self, primals, tangents):
-        out = bind(self, primals, {})
-        there = [t for t in tangents if t is not None]
-        moved = iter(bind(self, there, {}) if there else ())
-        return out, [None if t is None else next(moved) for t in tangents]
-
-    def transpose(self, cts, *xs):
-        there = [(i, ct) for i, (ct, x) in enumerate(zip(cts, xs)) if ct is not None and type(x) is Linear]
-        out = [None] * len(xs)
-        for (i, _), ct in zip(there, bind(self, [ct for _, ct in there], {}) if there else ()):
-            out[i] = ct
-        return out
-
-    def batch(self, size, args, axes):
-        return bind(self, args, {}), list(axes)
-
-    def lower(self, em, outs, *xs):
-        return em.ops("optimization_barrier", outs, *xs)
-
-
 iota_p, empty_p = Iota("iota"), Empty("empty")
-optimization_barrier_p = OptimizationBarrier("optimization_barrier")
 
 
 def iota(dtype, size: int):
@@ -229,15 +196,3 @@ def stage(x, /) -> Array:
         raise TypeError(f"stage takes a number or an array, got a {type(x).__name__}. Use gradix.numpy.asarray, or "
                         "gradix.tree.map(lax.stage, ...) for each of its elements.")
     return arrays("stage", x)[0]
-
-
-def optimization_barrier(operand, /):
-    """The arrays of a pytree, kept from being computed after, or merged with, what uses them.
-
-    Example:
-        >>> from gradix import lax
-        >>> lax.optimization_barrier((1, 2))
-        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
-    """
-    leaves, treedef = tree_flatten(operand)
-    return tree_unflatten(treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {}))

@@ -1,4 +1,4 @@
-"""Functions of matrices in NumPy's and LAPACK's own words: host rules, as `gradix.numpy.host_rules` has them."""
+"""Functions of matrices in NumPy's and LAPACK's own words: host rules, as `gradix.numpy.host_implementations` has them."""
 from __future__ import annotations
 
 import math
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.lazy import lazy_module
-from gradix.numpy.host_rules import FLOATS, INEXACT, alike
+from gradix.numpy.host_implementations import FLOATS, INEXACT, alike
 
 _linalg: Any = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}

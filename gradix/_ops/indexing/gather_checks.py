@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from gradix._core import dtypes
 from gradix._core.dtypes import INTEGER
-from gradix._ops.windows.windows import window_sizes
+from gradix._ops.indexing.gather_dimension_numbers import window_sizes
 
 
 def _sorted_distinct(op, name, dims):

@@ -14,9 +14,9 @@ from gradix._ops.basis import reduce_sum
 from gradix._ops.bitwise import bitwise_and, bitwise_not
 from gradix._ops.comparison import gt, lt
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from gradix._ops.indexing.slicing import slice_in_dim
-from gradix._ops.iota import broadcasted_iota
 from gradix._ops.joining import concatenate
 from gradix._ops.linalg.base import adjoint, check_matrices, identity, product
 from gradix._ops.linalg.qr import qr

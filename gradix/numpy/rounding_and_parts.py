@@ -10,7 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
-from gradix.numpy import host_rules
+from gradix.numpy import host_implementations
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
 from gradix.numpy.selection import where
@@ -26,7 +26,7 @@ def _bits(x):
     return lax.bitcast_convert_type(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
 
 
-@replayed(host=host_rules.signbit)
+@replayed(host=host_implementations.signbit)
 def signbit(x, /):
     """Whether each number is negative, negative zero and NaN included.
 
@@ -50,7 +50,7 @@ def signbit(x, /):
     return lax.lt(bits, number(0, bits.aval.dtype))
 
 
-@replayed(host=host_rules.copysign)
+@replayed(host=host_implementations.copysign)
 def copysign(x1, x2, /):
     """`|x1|` with the sign of `x2`, elementwise.
 
@@ -152,7 +152,7 @@ def _power_of_two(e, dtype):
     return lax.bitcast_convert_type(lax.shift_left(biased, number(int(info.nmant), word)), dtype)
 
 
-@replayed(host=host_rules.frexp)
+@replayed(host=host_implementations.frexp)
 def frexp(x, /):
     """Mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`.
 
@@ -224,7 +224,7 @@ def ceil(x, /):
     return x if x.aval.dtype not in INEXACT else lax.ceil(x)
 
 
-@replayed(host=host_rules.trunc)
+@replayed(host=host_implementations.trunc)
 def trunc(x):
     """The whole part of each element, toward zero; integers stay as they are.
 

@@ -1,0 +1,102 @@
+"""Identities that mean something to a transformation or to the compiler: stop_gradient, names for policies, barriers."""
+from __future__ import annotations
+
+from gradix._base.tree import tree_flatten, tree_unflatten
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.families import NonDifferentiable
+from gradix._ops.operands import arrays
+
+
+class StopGradient(NonDifferentiable, Primitive):
+    """The operand itself, with a derivative of zero."""
+
+    host_limit = 1 << 62
+
+    def abstract(self, x):
+        return x
+
+    def host(self, x):
+        return x
+
+    def transpose(self, ct, x):
+        return [ct]                 # among tangents, where a rule of a user's branches by example
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), axes[0]
+
+    def lower(self, em, out, x):
+        return x
+
+
+class Name(Primitive):
+    """The operand itself, named for the policies of `checkpoint`."""
+
+    live = "elements"
+    host_limit = 1 << 62
+
+    def abstract(self, x, *, name):
+        return x
+
+    def host(self, x, *, name):
+        return x
+
+    def jvp(self, primals, tangents, *, name):
+        return bind(self, primals, {"name": name}), tangents[0]
+
+    def transpose(self, ct, x, *, name):
+        return [ct]
+
+    def batch(self, size, args, axes, *, name):
+        return bind(self, args, {"name": name}), axes[0]
+
+    def lower(self, em, out, x, *, name):
+        return x
+
+
+class OptimizationBarrier(Primitive):
+    """The operands, none of which is computed after any use of the results."""
+
+    multiple_results = True
+
+    def abstract(self, *xs):
+        return list(xs)
+
+    def host(self, *xs):
+        return list(xs)
+
+    def jvp(self, primals, tangents):
+        out = bind(self, primals, {})
+        there = [t for t in tangents if t is not None]
+        moved = iter(bind(self, there, {}) if there else ())
+        return out, [None if t is None else next(moved) for t in tangents]
+
+    def transpose(self, cts, *xs):
+        there = [(i, ct) for i, (ct, x) in enumerate(zip(cts, xs)) if ct is not None and type(x) is Linear]
+        out = [None] * len(xs)
+        for (i, _), ct in zip(there, bind(self, [ct for _, ct in there], {}) if there else ()):
+            out[i] = ct
+        return out
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), list(axes)
+
+    def lower(self, em, outs, *xs):
+        return em.ops("optimization_barrier", outs, *xs)
+
+
+stop_gradient_p = StopGradient("stop_gradient")
+name_p = Name("name")
+optimization_barrier_p = OptimizationBarrier("optimization_barrier")
+
+
+def optimization_barrier(operand, /):
+    """The arrays of a pytree, kept from being computed after, or merged with, what uses them.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.optimization_barrier((1, 2))
+        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    leaves, treedef = tree_flatten(operand)
+    return tree_unflatten(treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {}))
