@@ -46,6 +46,7 @@ from gradix._ops.indexing.dynamic_slicing import (
 from gradix._ops.fft import fft, fft_p, FftType
 from gradix._ops.indexing.gather import gather, gather_p, index_take
 from gradix._ops.markers import name_p, optimization_barrier, optimization_barrier_p, stop_gradient_p
+from gradix._ops.dimension_values import dim_as_value_p
 from gradix._ops.creation import broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p, stage
 from gradix._ops.joining import (
     concatenate, concatenate_p, split, split_p, stack, stack_p, tile, tile_p, unstack, unstack_p,

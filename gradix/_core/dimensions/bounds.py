@@ -1,0 +1,233 @@
+"""What is certain of a dimension: intervals, and proofs that an expression is never below a number.
+
+Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest value h, so that monomials of
+the t' are never negative. An expression whose
+monomials all have positive coefficients is then at least its constant. A negative one is bounded by the greatest values of its
+atoms, or cancelled by a positive multiple of a fact: an expression known to be never negative (a constraint of the scope, or
+what defines an operation: x - d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
+"""
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, gcd, inf
+
+from gradix._core.dimensions.polynomials import (
+    FLOORDIV,
+    MAX,
+    MIN,
+    MOD,
+    Operation,
+    Polynomial,
+    accumulate,
+    multiplied,
+    over,
+)
+
+_STEPS = 48             # facts tried in one proof
+_CASES = 3              # how many of max and min in an expression are told apart
+
+
+def bounds(x) -> tuple:
+    """The least and greatest value a dimension can have, as far as they are known; infinite ones are floats."""
+    if type(x) is int:
+        return x, x
+    known = x.scope.bounds
+    found = known.get(x)
+    if found is None:
+        known[x] = (-inf, inf)          # what a fact about the expression itself may assume
+        found = known[x] = lower(x), -lower(-x)
+    return found
+
+
+def lower(x):
+    """A number that a dimension is never below."""
+    if type(x) is int:
+        return x
+    found = x.scope.lowers.get(x)
+    if found is None:
+        x.scope.lowers[x] = -inf
+        found = x.scope.lowers[x] = _lower(x, _CASES)
+    return found
+
+
+def _lower(x, cases: int):
+    terms = dict(x.terms)
+    bound = _rounded(_Proof(x).bound(terms), terms)
+    return max(bound, _by_cases(x, cases)) if cases else bound
+
+
+def _by_cases(x, cases: int):
+    """The lesser of what holds when a max or min is its first operand, and when it is its second."""
+    for atom in _atoms(x.terms):
+        if type(atom) is Operation and atom.name in (MAX, MIN):
+            lows = []
+            for value in atom.operands:
+                case = x.scope.substituted(x, atom, value)
+                lows.append(case if type(case) is int else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf))
+            return min(lows)
+    return -inf
+
+
+def _rounded(bound, terms: Polynomial):
+    """The least integer not below a bound that an expression with these coefficients can be."""
+    if bound == -inf:
+        return bound
+    constant = terms.get((), 0)
+    step = gcd(*[c for m, c in terms.items() if m])
+    return constant + step * ceil(Fraction(bound - constant) / step)
+
+
+def _atoms(terms) -> list:
+    return list(dict.fromkeys([atom for monomial, _ in terms for atom, _ in monomial]))
+
+
+# -- atoms --------------------------------------------------------------------------------------------------------
+
+def range_of(atom, scope) -> tuple:
+    """The least and greatest value of a variable or an operation."""
+    found = scope.ranges.get(atom)
+    if found is None:
+        scope.ranges[atom] = (1, inf) if type(atom) is str else (-inf, inf)
+        found = scope.ranges[atom] = scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
+    return found
+
+
+def _operation_range(op: Operation) -> tuple:
+    x, y = op.operands
+    (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
+    if op.name == MAX:
+        return max(x_low, y_low), max(x_high, y_high)
+    if op.name == MIN:
+        return min(x_low, y_low), min(x_high, y_high)
+    if op.name == MOD:
+        if y_low > 0:
+            return 0, min(y_high - 1, x_high if x_low >= 0 else inf)
+        return (y_low + 1, 0) if y_high < 0 else (-inf, inf)
+    if not y_low > 0:
+        return -inf, inf
+    low = _quotient(x_low, y_high if x_low >= 0 else y_low)
+    return low, _quotient(x_high, y_low if x_high >= 0 else y_high)
+
+
+def _quotient(x, y):
+    if y == inf:
+        return 0 if 0 <= x < inf else -1 if -inf < x < 0 else x
+    return x if x in (inf, -inf) else x // y
+
+
+def facts_of(atom, scope) -> list:
+    """Expressions that are never negative because of what an operation is."""
+    if type(atom) is str:
+        return []
+    found = scope.facts.get(atom)
+    if found is None:
+        found = scope.facts[atom] = [f for f in _operation_facts(atom, scope) if type(f) is not int]
+    return found
+
+
+def _operation_facts(op: Operation, scope) -> list:
+    x, y = op.operands
+    value = scope.atom(op)
+    if op.name == MAX:
+        return [value - x, value - y]
+    if op.name == MIN:
+        return [x - value, y - value]
+    if lower(y) <= 0:
+        return []
+    if op.name == FLOORDIV:
+        return [x - y * value, y * value + y - 1 - x]
+    quotient = scope.atom(Operation(FLOORDIV, op.operands))
+    left = x - y * quotient - value
+    return [left, -left, value, y - 1 - value]
+
+
+# -- proofs -------------------------------------------------------------------------------------------------------
+
+class _Proof:
+    """A search for the best lower bound of one expression."""
+
+    def __init__(self, x):
+        self.scope = x.scope
+        self.steps = _STEPS
+        self.shifts: dict = {}
+        self.facts = self._collect(x)
+
+    def _collect(self, x) -> list:
+        """The facts about the atoms of an expression and about those that come with them."""
+        found: dict = dict.fromkeys(self.scope.constraint_facts)
+        seen: set = set()
+        todo = _atoms(x.terms)
+        while todo and len(seen) < 12:
+            atom = todo.pop(0)
+            if atom in seen:
+                continue
+            seen.add(atom)
+            for fact in facts_of(atom, self.scope):
+                found[fact] = None
+                todo += _atoms(fact.terms)
+        return [self.shifted(dict(f.terms)) for f in found]
+
+    def range(self, atom) -> tuple:
+        return range_of(atom, self.scope)
+
+    def shifted(self, terms: Polynomial) -> Polynomial:
+        """The same expression in t' = t - least value of t."""
+        out: Polynomial = {}
+        for monomial, c in terms.items():
+            accumulate(out, self._shifted_monomial(monomial), c)
+        return out
+
+    def _shifted_monomial(self, monomial) -> list:
+        found = self.shifts.get(monomial)
+        if found is None:
+            poly: Polynomial = {(): 1}
+            for atom, n in monomial:
+                low, high = self.range(atom)
+                base, sign = (low, 1) if low != -inf else (high, -1) if high != inf else (0, 1)
+                one = [(((atom, 1),), sign)] + ([((), base)] if base else [])
+                for _ in range(n):
+                    poly = multiplied(list(poly.items()), one)
+            found = self.shifts[monomial] = list(poly.items())
+        return found
+
+    def bound(self, terms: Polynomial):
+        return self._search(self.shifted(terms), 4)
+
+    def _search(self, poly: Polynomial, depth: int):
+        best = poly.get((), 0)
+        worst = None
+        for monomial, c in poly.items():
+            if not monomial:
+                continue
+            least = self._least(monomial, c)
+            if worst is None and least < 0:
+                worst = monomial
+            best = best + least
+        if worst is None or depth == 0:
+            return best
+        for fact in self.facts:
+            for monomial, c in fact.items():
+                rest = over(worst, monomial) if monomial and (c < 0) == (poly[worst] < 0) else None
+                if rest is None or any(self.range(atom) == (-inf, inf) for atom, _ in rest):
+                    continue
+                if self.steps <= 0:
+                    return best
+                self.steps -= 1
+                factor = Fraction(poly[worst], c)
+                product = multiplied(list(fact.items()), [(rest, 1)])
+                best = max(best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1))
+        return best
+
+    def _least(self, monomial, c):
+        """The least value of a monomial of the t' times its coefficient."""
+        greatest: float = 1
+        for atom, n in monomial:
+            low, high = self.range(atom)
+            if low == high:
+                return 0
+            if low == -inf and high == inf:
+                return -inf
+            greatest = greatest * (high - low) ** n
+        if c > 0:
+            return 0
+        return c * greatest if greatest != inf else -inf

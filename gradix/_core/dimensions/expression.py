@@ -1,0 +1,349 @@
+"""`SymbolicDim`: a size that is an expression of dimension variables, with the arithmetic of integers."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix._base.errors import InconclusiveDimensionOperation
+from gradix._core.dimensions.bounds import bounds, lower
+from gradix._core.dimensions.polynomials import (
+    FLOORDIV,
+    MAX,
+    MIN,
+    MOD,
+    Operation,
+    accumulate,
+    divided,
+    divided_by_number,
+    multiplied,
+    text,
+)
+
+_as_value: list[Callable] = []          # how a dimension becomes an array: set once, by the operation that does it
+
+
+def install_value(fn: Callable) -> None:
+    """Set what makes an array of a dimension."""
+    _as_value[:] = [fn]
+
+
+class SymbolicDim:
+    """A dimension that is no number: an integer polynomial of variables and of floordiv, mod, max and min.
+
+    Equal expressions of one scope are one object. Comparisons answer where the answer is the same for all values of the variables
+    that the constraints of the scope allow, and raise otherwise; `==` answers whether the two are known to be equal.
+
+    Raises:
+        InconclusiveDimensionOperation: by comparisons, and where a number is needed.
+
+    Example:
+        >>> from gradix import export
+        >>> a, b = export.symbolic_shape("a, b")
+        >>> a * b + 2 * a - 1, (6 * a + 4) % 3, a >= 1
+        (a*b + 2*a - 1, 1, True)
+    """
+
+    __slots__ = ("terms", "scope", "_text", "__weakref__")
+    __array_priority__ = 1000
+
+    terms: tuple
+    scope: Any
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = text(self.terms)
+        return self._text
+
+    __repr__ = __str__
+
+    # -- arithmetic -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other):
+        y = _dimension(other)
+        if y is None:
+            return self.__jax_array__() + other
+        return _combined(self, "+", y, lambda: _sum(self, y, 1))
+
+    def __sub__(self, other):
+        y = _dimension(other)
+        if y is None:
+            return self.__jax_array__() - other
+        return _combined(self, "-", y, lambda: _sum(self, y, -1))
+
+    def __mul__(self, other):
+        y = _dimension(other)
+        if y is None:
+            return self.__jax_array__() * other
+        return _combined(self, "*", y, lambda: _made(self, multiplied(self.terms, _terms(y))))
+
+    __radd__ = __add__
+
+    def __rmul__(self, other):
+        return self * other if _dimension(other) is not None else other * self.__jax_array__()
+
+    def __rsub__(self, other):
+        return -self + other if _dimension(other) is not None else other - self.__jax_array__()
+
+    def __neg__(self):
+        return self * -1
+
+    def __pos__(self):
+        return self
+
+    def __pow__(self, power, modulo=None):
+        if modulo is not None or type(power) is not int or power < 0:
+            return self.__jax_array__() ** power
+        out: Any = 1
+        for _ in range(power):
+            out = self * out
+        return out
+
+    def __rpow__(self, base):
+        return base ** self.__jax_array__()
+
+    def __floordiv__(self, other):
+        y = _dimension(other)
+        if y is None:
+            return self.__jax_array__() // other
+        return _combined(self, "//", y, lambda: _quotient(self, y))
+
+    def __rfloordiv__(self, other):
+        x = _dimension(other)
+        return other // self.__jax_array__() if x is None else _quotient(x, self)
+
+    def __mod__(self, other):
+        y = _dimension(other)
+        if y is None:
+            return self.__jax_array__() % other
+        return _combined(self, "%", y, lambda: _remainder(self, y))
+
+    def __rmod__(self, other):
+        x = _dimension(other)
+        return other % self.__jax_array__() if x is None else _remainder(x, self)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def __truediv__(self, other):
+        return self.__jax_array__() / _operand(other)
+
+    def __rtruediv__(self, other):
+        return _operand(other) / self.__jax_array__()
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    def __ge__(self, other) -> bool:
+        return _at_least(self, other, 0, ">=")
+
+    def __gt__(self, other) -> bool:
+        return _at_least(self, other, 1, ">")
+
+    def __le__(self, other) -> bool:
+        return not _at_least(self, other, 1, "<=")
+
+    def __lt__(self, other) -> bool:
+        return not _at_least(self, other, 0, "<")
+
+    def __eq__(self, other) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __bool__(self) -> bool:
+        low, high = bounds(self)
+        if low > 0 or high < 0:
+            return True
+        raise _inconclusive(f"Whether the symbolic dimension '{self}' is zero", self)
+
+    def __int__(self) -> int:
+        raise InconclusiveDimensionOperation(
+            f"Symbolic dimension '{self}' used in a context that requires a constant. It has no one value: use it as a size, in "
+            "arithmetic, or as an array with jnp.asarray.")
+
+    def __jax_array__(self):
+        """The value of the dimension as an integer array of no axes, known when the program runs."""
+        if not _as_value:
+            raise TypeError(f"the symbolic dimension {self} cannot become an array here")
+        return _as_value[0](self)
+
+    def variables(self) -> frozenset:
+        """The names of the variables in the expression."""
+        return frozenset(_names(self))
+
+    def evaluate(self, values: Any):
+        """The expression with values for its variables: integers, or dimensions of another scope.
+
+        Args:
+            values: a dict from the names of the variables to integers or dimensions.
+        """
+        return self.scope.evaluated(self, values)
+
+    def __copy__(self) -> SymbolicDim:
+        return self
+
+    def __deepcopy__(self, memo) -> SymbolicDim:
+        return self
+
+    def __reduce__(self):
+        return _parsed, (str(self), self.scope)
+
+
+def _parsed(expression: str, scope):
+    return scope.parse(expression)
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+def is_symbolic_dim(p) -> bool:
+    """Whether a dimension is symbolic and not a number.
+
+    Example:
+        >>> from gradix import export
+        >>> export.is_symbolic_dim(3), export.is_symbolic_dim(*export.symbolic_shape("n"))
+        (False, True)
+    """
+    return type(p) is SymbolicDim
+
+
+def is_symbolic_shape(shape) -> bool:
+    """Whether any dimension of a shape is symbolic."""
+    for d in shape:
+        if type(d) is SymbolicDim:
+            return True
+    return False
+
+
+def _dimension(x) -> Any:
+    """An operand as a dimension, or None where it is something else."""
+    if type(x) is int or type(x) is SymbolicDim:
+        return x
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return operator.index(x)
+    if isinstance(x, np.ndarray) and x.ndim == 0 and x.dtype.kind in "iu":
+        return int(x)
+    return None
+
+
+def _operand(x):
+    return x.__jax_array__() if type(x) is SymbolicDim else x
+
+
+def _terms(x) -> tuple:
+    return x.terms if type(x) is SymbolicDim else (((), x),) if x else ()
+
+
+def _combined(x: SymbolicDim, op: str, y, make: Callable):
+    """The result of an operation, remembered by the scope."""
+    memo = x.scope.results
+    key = x, op, y
+    found = memo.get(key)
+    if found is None:
+        if type(y) is SymbolicDim:
+            x.scope.check_same(y, f"{x} {op} {y}")
+        found = memo[key] = make()
+    return found
+
+
+def _made(like: SymbolicDim, poly: dict):
+    return like.scope.made(poly)
+
+
+def _sum(x: SymbolicDim, y, sign: int):
+    return _made(x, accumulate(dict(x.terms), _terms(y), sign))
+
+
+def _scope(x, y):
+    return x.scope if type(x) is SymbolicDim else y.scope
+
+
+def _quotient(x, y):
+    if type(y) is int:
+        if y == 0:
+            raise ZeroDivisionError(f"the symbolic dimension {x} is divided by zero")
+        parts = divided_by_number(x.terms, y)
+        if parts is not None:
+            return _made(x, parts[0])
+    elif type(x) is SymbolicDim and (exact := divided(x.terms, y.terms)) is not None:
+        return _made(x, exact)
+    return _scope(x, y).atom(Operation(FLOORDIV, (x, y)))
+
+
+def _remainder(x, y):
+    if type(y) is int:
+        if y == 0:
+            raise ZeroDivisionError(f"the remainder of the symbolic dimension {x} by zero")
+        parts = divided_by_number(x.terms, y)
+        if parts is not None:
+            return parts[1]
+    elif type(x) is SymbolicDim and divided(x.terms, y.terms) is not None:
+        return 0
+    return _scope(x, y).atom(Operation(MOD, (x, y)))
+
+
+def larger(x, y):
+    """The larger of two dimensions, where need be as an expression `max(x, y)`."""
+    return _extremum(x, y, MAX)
+
+
+def smaller(x, y):
+    """The smaller of two dimensions, where need be as an expression `min(x, y)`."""
+    return _extremum(x, y, MIN)
+
+
+def _extremum(x, y, name: str):
+    x, y = (operator.index(d) if type(d) is not SymbolicDim else d for d in (x, y))
+    if type(x) is type(y) is int:
+        return max(x, y) if name == MAX else min(x, y)
+    low, high = bounds(x - y)
+    if low >= 0:
+        return x if name == MAX else y
+    if high <= 0:
+        return y if name == MAX else x
+    return _scope(x, y).atom(Operation(name, (x, y)))
+
+
+def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
+    """Whether x - other >= margin, for a question that is printed as `asked`."""
+    y = _dimension(other)
+    if y is None:
+        raise TypeError(f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} {other!r}. "
+                        "Compare jnp.asarray(dimension) for a traced answer.")
+    if type(y) is SymbolicDim:
+        x.scope.check_same(y, f"{x} {asked} {y}")
+    gap = x - y
+    if type(gap) is int:
+        return gap >= margin
+    if lower(gap) >= margin:
+        return True
+    if -lower(-gap) < margin:
+        return False
+    raise _inconclusive(f"Symbolic dimension comparison '{x}' {asked} '{y}'", x)
+
+
+def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperation:
+    return InconclusiveDimensionOperation(
+        f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
+        f"{x.scope.with_constraints()}.\nState what holds when the dimensions are made, as in "
+        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), or compute the answer in the program from jnp.asarray of "
+        "the dimension.")
+
+
+def _names(x) -> set:
+    if type(x) is int:
+        return set()
+    found: set = set()
+    for monomial, _ in x.terms:
+        for atom, _ in monomial:
+            if type(atom) is str:
+                found.add(atom)
+            else:
+                for operand in atom.operands:
+                    found |= _names(operand)
+    return found

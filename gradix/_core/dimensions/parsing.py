@@ -1,0 +1,163 @@
+"""Shapes and constraints as users write them: `"a, 2*b + 1, floordiv(c, 2)"`, `"a >= 4"`."""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gradix._core.dimensions.expression import larger, smaller
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z]\w*)|(\.\.\.|>=|<=|==|_(?!\w)|\S))")
+_FUNCTIONS = {
+    "floordiv": lambda x, y: x // y,
+    "mod": lambda x, y: x % y,
+    "max": larger,
+    "min": smaller,
+}
+
+
+class _Reader:
+    """The tokens of a text, read from the left."""
+
+    def __init__(self, text: str, what: str, scope: Any):
+        self.text, self.what, self.scope = text, what, scope
+        self.tokens: list[tuple[str, str, int]] = []
+        for found in _TOKEN.finditer(text.rstrip()):
+            kind = "number" if found[1] else "name" if found[2] else found[3]
+            self.tokens.append((kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0)))
+        self.tokens.append(("end", "the end", len(text)))
+        self.place = 0
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[self.place][0]
+
+    def take(self) -> str:
+        self.place += 1
+        return self.tokens[self.place - 1][1]
+
+    def accept(self, kind: str) -> bool:
+        if self.kind != kind:
+            return False
+        self.place += 1
+        return True
+
+    def expect(self, kind: str, where: str) -> None:
+        if not self.accept(kind):
+            raise self.error(f"{kind!r} is expected {where}" if kind != "end" else f"nothing more is expected {where}")
+
+    def error(self, why: str) -> ValueError:
+        _, token, start = self.tokens[self.place]
+        found = "" if self.kind == "end" else f", at {token!r}"
+        return ValueError(f"syntax error in {self.what} {self.text!r}{found}: {why}. Parsed {self.text[:start]!r}, remaining "
+                          f"{self.text[start:]!r}.")
+
+    # sum := [-] product {(+|-) product};  product := power {* power};  power := atom [(^|**) number]
+
+    def sum(self):
+        total = -self.product() if self.accept("-") else self.product()
+        while self.kind in ("+", "-"):
+            total = total + self.product() if self.take() == "+" else total - self.product()
+        return total
+
+    def product(self):
+        out = self.power()
+        while self.accept("*"):
+            out = out * self.power()
+        return out
+
+    def power(self):
+        base = self.atom()
+        if self.accept("^"):
+            if self.kind != "number":
+                raise self.error("an exponent is a number")
+            base = base ** int(self.take())
+        return base
+
+    def atom(self):
+        if self.kind == "number":
+            return int(self.take())
+        if self.accept("-"):
+            return -self.atom()
+        if self.accept("("):
+            value = self.sum()
+            self.expect(")", "to close the parenthesis")
+            return value
+        if self.kind != "name":
+            raise self.error("a number, a variable, floordiv, mod, max or min is expected")
+        name = self.take()
+        if name not in _FUNCTIONS:
+            return self.scope.variable(name)
+        self.expect("(", f"after {name}")
+        x = self.sum()
+        self.expect(",", f"between the operands of {name}")
+        y = self.sum()
+        self.expect(")", f"after the operands of {name}")
+        return _FUNCTIONS[name](x, y)
+
+
+def dimension(text: str, scope):
+    """The dimension that a text says."""
+    reader = _Reader(text, "symbolic dimension", scope)
+    found = reader.sum()
+    reader.expect("end", "after the dimension")
+    return found
+
+
+def shape(text: str, scope, like) -> tuple:
+    """The shape that a text says; `_` and a last `...` stand for dimensions of `like`."""
+    reader = _Reader(text, "symbolic shape", scope)
+    closing = _encloses(reader.tokens)
+    if closing:
+        reader.take()
+    dims: list = []
+    while reader.kind not in ("end", ")"):
+        if reader.accept("..."):
+            dims += _rest_of(like, len(dims), text)
+            reader.accept(",")
+            break
+        dims.append(_like_at(like, len(dims), text) if reader.accept("_") else reader.sum())
+        if not reader.accept(","):
+            break
+    if closing:
+        reader.expect(")", "at the end of the shape")
+    reader.expect("end", "after the shape")
+    if like is not None and len(dims) != len(like):
+        raise ValueError(f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands for {len(like)}.")
+    return tuple(dims)
+
+
+def _encloses(tokens: list) -> bool:
+    """Whether the first token opens a parenthesis that closes at the end of the text."""
+    depth = 0
+    for i, (kind, _, _) in enumerate(tokens):
+        depth += (kind == "(") - (kind == ")")
+        if depth == 0:
+            return i > 0 and tokens[i + 1][0] == "end"
+    return False
+
+
+def _like_at(like, i: int, text: str):
+    if like is None or i >= len(like):
+        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, got "
+                         f"like={like}. Write the size, or pass a shape that has it.")
+    if like[i] is None:
+        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not know either.")
+    return like[i]
+
+
+def _rest_of(like, start: int, text: str) -> list:
+    if like is None:
+        raise ValueError(f"symbolic shape {text!r} ends with '...', which stands for dimensions of `like`: pass like=.")
+    return [_like_at(like, i, text) for i in range(start, len(like))]
+
+
+def constraint(text: str, scope) -> tuple:
+    """The left side, relation and right side of a constraint."""
+    reader = _Reader(text, "constraint", scope)
+    left = reader.sum()
+    if reader.kind not in (">=", "<=", "=="):
+        raise ValueError(f"Constraint parsing error in {text!r}: it must contain one of '==', '>=' or '<='. Write a > 2 as \"a >= 3\".")
+    relation = reader.take()
+    right = reader.sum()
+    reader.expect("end", "after the constraint")
+    return left, relation, right

@@ -1,0 +1,225 @@
+"""`SymbolicScope`: what dimension variables mean together, their constraints, and everything known of their expressions."""
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from gradix._base.source import current
+from gradix._core.dimensions import parsing
+from gradix._core.dimensions.expression import SymbolicDim, larger, smaller
+from gradix._core.dimensions.polynomials import (
+    FLOORDIV,
+    MAX,
+    MOD,
+    Operation,
+    Polynomial,
+    accumulate,
+    multiplied,
+    ordered,
+    over,
+)
+
+_REPLACEMENTS = 64      # by equality constraints in one expression
+_ROUNDS = 3             # of narrowing intervals by constraints on several variables
+
+
+class SymbolicScope:
+    """The scope of dimension variables: equal names in one scope are one variable, and its constraints hold for them.
+
+    Dimensions of two scopes cannot be mixed.
+
+    Args:
+        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An equality replaces its left
+            side, where that is one variable, product or operation, by its right side.
+
+    Raises:
+        ValueError: a constraint is malformed.
+
+    Example:
+        >>> from gradix import export
+        >>> scope = export.SymbolicScope(["a >= 4"])
+        >>> a, = export.symbolic_shape("a", scope=scope)
+        >>> a >= 3
+        True
+    """
+
+    def __init__(self, constraints_str=()):
+        if isinstance(constraints_str, str):
+            raise ValueError(f"constraints are a sequence of strings, got the string {constraints_str!r}. Write [{constraints_str!r}].")
+        self.place = current()
+        self._intervals: dict | None = None               # of variables
+        self.results: dict = {}
+        self.bounds: dict = {}
+        self.lowers: dict = {}
+        self.ranges: dict = {}
+        self.facts: dict = {}
+        self.constraint_facts: list[SymbolicDim] = []
+        self.constraints: list[tuple[str, Any]] = []      # text, and what must be 0 or positive, or never negative
+        self._rules: dict = {}                            # monomial -> the terms that replace it
+        self._known: dict = {}
+        for text in constraints_str:
+            self._constrain(text)
+
+    # -- making ---------------------------------------------------------------------------------------------------
+
+    def made(self, poly: Polynomial):
+        """The dimension of a polynomial; an int where it is constant."""
+        if self._rules:
+            self._replace(poly)
+        if not poly:
+            return 0
+        if len(poly) == 1 and () in poly:
+            return poly[()]
+        key = frozenset(poly.items())
+        found = self._known.get(key)
+        if found is None:
+            found = object.__new__(SymbolicDim)
+            found.terms, found.scope, found._text = ordered(poly), self, None
+            self._known[key] = found
+        return found
+
+    def _replace(self, poly: Polynomial) -> None:
+        """Apply the equality constraints, in place, to a polynomial."""
+        for _ in range(_REPLACEMENTS):
+            for monomial in poly:
+                found = next(((rest, new) for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None)
+                if found is not None:
+                    c = poly.pop(monomial)
+                    accumulate(poly, multiplied([(found[0], c)], found[1]).items())
+                    break
+            else:
+                return
+
+    def variable(self, name: str):
+        """The variable of that name."""
+        return self.made({((name, 1),): 1})
+
+    def atom(self, op: Operation):
+        """The dimension that is one operation."""
+        return self.made({((op, 1),): 1})
+
+    def parse(self, expression: str):
+        """The dimension written as a text."""
+        return parsing.dimension(expression, self)
+
+    # -- constraints ----------------------------------------------------------------------------------------------
+
+    def _constrain(self, text: str) -> None:
+        left, relation, right = parsing.constraint(text, self)
+        gap = left - right
+        if relation == "==":
+            self._equate(left, right, text)
+            self._add_fact(gap, text)
+            self._add_fact(-gap, text)
+        else:
+            self._add_fact(gap if relation == ">=" else -gap, text)
+        self.constraints.append((text, (left, relation, right)))
+
+    def _equate(self, left, right, text: str) -> None:
+        terms = left.terms if type(left) is SymbolicDim else ()
+        if len(terms) != 1 or terms[0][1] != 1:
+            raise ValueError(f"Constraint {text!r}: the left side of == must be one variable, product or operation, got {left}.")
+        self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
+        self._forget()
+
+    def _add_fact(self, fact, text: str) -> None:
+        if type(fact) is int:
+            if fact < 0:
+                raise ValueError(f"Constraint {text!r} can never hold.")
+            return
+        self.constraint_facts.append(fact)
+        self._forget()
+
+    def _forget(self) -> None:
+        for memo in (self.results, self.bounds, self.lowers, self.ranges, self.facts):
+            memo.clear()
+        self._intervals = None
+
+    def variable_range(self, name: str) -> tuple:
+        """The least and greatest value of a variable, by constraints on it and on variables already known to be bounded."""
+        if self._intervals is None:
+            self._intervals = {}
+            for _ in range(_ROUNDS):
+                for fact in self.constraint_facts:
+                    self._tighten(dict(fact.terms))
+        return self._intervals.get(name, (1, inf))
+
+    def _tighten(self, terms: Polynomial) -> None:
+        """Narrow the intervals of the variables of a linear fact: c·x + rest >= 0."""
+        constant = terms.pop((), 0)
+        names = [monomial[0][0] for monomial in terms if len(monomial) == 1 and monomial[0][1] == 1 and type(monomial[0][0]) is str]
+        if len(names) != len(terms):
+            return
+        intervals = self._intervals or {}
+        for name in names:
+            rest: float = constant
+            for other in names:
+                if other != name:
+                    low, high = intervals.get(other, (1, inf))
+                    k = terms[((other, 1),)]
+                    rest += k * (high if k > 0 else low)
+            low, high = intervals.get(name, (1, inf))
+            c = terms[((name, 1),)]
+            if rest != inf:
+                low, high = (max(low, -(int(rest) // c)), high) if c > 0 else (low, min(high, int(rest) // -c))
+                intervals[name] = low, high
+        self._intervals = intervals
+
+    def with_constraints(self) -> str:
+        """The constraints as the end of a sentence."""
+        return f" under the constraints {', '.join([t for t, _ in self.constraints])}" if self.constraints else ""
+
+    # -- use ------------------------------------------------------------------------------------------------------
+
+    def check_same(self, other: SymbolicDim, what: str) -> None:
+        """Raise unless a dimension is of this scope.
+
+        Raises:
+            ValueError: it is of another one.
+        """
+        if other.scope is not self:
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes in {what}: the first is of {self}, the second of {other.scope}. Make "
+                "dimensions that meet in one program in one scope: symbolic_shape(\"a, b\"), or pass scope=a.scope.")
+
+    def substituted(self, x: SymbolicDim, atom, value):
+        """An expression with one of its atoms replaced."""
+        out: Polynomial = {}
+        new = value.terms if type(value) is SymbolicDim else (((), value),) if value else ()
+        for monomial, c in x.terms:
+            part: Polynomial = {tuple([(a, n) for a, n in monomial if a != atom]): c}
+            for a, n in monomial:
+                for _ in range(n if a == atom else 0):
+                    part = multiplied(list(part.items()), new)
+            accumulate(out, part.items())
+        return self.made(out)
+
+    def evaluated(self, x, values):
+        """An expression with values for its variables."""
+        if type(x) is int:
+            return x
+        total: Any = 0
+        for monomial, c in x.terms:
+            product: Any = c
+            for atom, n in monomial:
+                value = self._value(atom, values)
+                for _ in range(n):
+                    product = value if type(product) is int and product == 1 else product * value
+            total = product if type(total) is int and total == 0 else total + product
+        return total
+
+    def _value(self, atom, values):
+        if type(atom) is str:
+            return values[atom]
+        x, y = [self.evaluated(operand, values) for operand in atom.operands]
+        if atom.name == FLOORDIV:
+            return x // y
+        if atom.name == MOD:
+            return x % y
+        return larger(x, y) if atom.name == MAX else smaller(x, y)
+
+    def __str__(self) -> str:
+        text = f"scope {id(self)} created at {self.place.file}:{self.place.line}"
+        return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints]) if self.constraints else "")
+
+    __repr__ = __str__

@@ -1,0 +1,93 @@
+"""Symbolic shapes as users make them: from a text, or for the arrays of a pytree."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.tree import keystr, tree_flatten_with_path, tree_unflatten
+from gradix._base.tree.prefix import broadcast_prefix
+from gradix._core.dimensions import parsing
+from gradix._core.dimensions.expression import is_symbolic_dim as is_symbolic_dim
+from gradix._core.dimensions.scope import SymbolicScope as SymbolicScope
+
+
+def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None,
+                   like: Sequence[int | None] | None = None) -> tuple:
+    """A shape with symbolic dimensions, from its text.
+
+    Args:
+        shape_spec: dimensions with commas between them, in parentheses or not. A dimension is a number, the name of a
+            variable, a sum, difference or product of dimensions, a power as in ``a^2``, or ``floordiv``, ``mod``, ``max`` or
+            ``min`` of two. ``_`` stands for the dimension of `like` at its place, a last ``...`` for the rest of `like`, and
+            None for ``"..."``.
+        constraints: what holds of the variables besides that they are at least 1, such as ``"a <= 10"``.
+        scope: where the variables are; by default a new scope with these constraints.
+        like: a shape to take dimensions from.
+
+    Returns:
+        A tuple of integers and symbolic dimensions.
+
+    Raises:
+        ValueError: the text is malformed, or both `scope` and `constraints` are given.
+
+    Example:
+        >>> from gradix import export
+        >>> export.symbolic_shape("b, 2*b + 1, _", like=(None, None, 3))
+        (b, 2*b + 1, 3)
+    """
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    elif constraints:
+        raise ValueError("symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the start. Make "
+                         "the scope with them, SymbolicScope(constraints).")
+    if shape_spec is None:
+        shape_spec = "..."
+    if not isinstance(shape_spec, str):
+        raise ValueError(f"symbolic_shape expects a string such as \"a, b\", or None, got {shape_spec!r}.")
+    return parsing.shape(shape_spec, scope, like)
+
+
+def symbolic_args_specs(args, shapes_specs, constraints: Sequence[str] = (), scope: SymbolicScope | None = None):
+    """`ShapeDtypeStruct`s for arguments, with symbolic shapes as their texts say.
+
+    Args:
+        args: a pytree of arrays, or of anything with a shape and a dtype.
+        shapes_specs: a pytree prefix of `args` with texts as `symbolic_shape` takes, or None for shapes that stay.
+        constraints: as for `symbolic_shape`.
+        scope: as for `symbolic_shape`.
+
+    Raises:
+        ValueError: a text is malformed or does not fit the rank of its argument.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix import export
+        >>> export.symbolic_args_specs((np.ones((2, 3), "f4"), np.ones(3, "f4")), ("b, _", None))
+        (ShapeDtypeStruct(shape=(b, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))
+    """
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    elif constraints:
+        raise ValueError("symbolic_args_specs takes constraints or a scope, not both.")
+    paths, treedef = tree_flatten_with_path(args)
+    is_spec = lambda x: x is None or isinstance(x, str)
+    specs = broadcast_prefix(shapes_specs, args, is_leaf=is_spec)
+    structs = []
+    for (path, x), spec in zip(paths, specs):
+        shape, dtype = _shape_and_dtype(x)
+        try:
+            dims = symbolic_shape(spec, scope=scope, like=shape)
+        except ValueError as e:
+            raise ValueError(f"the shape specification for args{keystr(path)}: {e}") from None
+        structs.append(ShapeDtypeStruct(dims, dtype))
+    return tree_unflatten(treedef, structs)
+
+
+def _shape_and_dtype(x) -> tuple[Any, Any]:
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return tuple(x.shape), x.dtype
+    value = np.asarray(x)
+    return value.shape, value.dtype
