@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix._base.config import is_x64, state
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.promotion import (
     STRICT,
     TypePromotionError,
@@ -190,6 +191,8 @@ def dtype_of(x: Any):
         for scalar in _PYTHON_SCALARS:
             if isinstance(x, scalar):
                 return default_dtype(scalar, is_x64())
+        if is_symbolic_dim(x):
+            return default_dtype(int, is_x64())
         raise TypeError(f"Cannot determine dtype of {x!r}: it is no array and no number. "
                         "Convert it first, for example with gradix.numpy.asarray(x).")
     if isinstance(x, (np.ndarray, np.generic)):

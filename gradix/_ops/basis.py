@@ -332,7 +332,7 @@ def zeros(aval):
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
     # While a program is staged they are an equation of it, whatever was made before.
-    zero = _zeros.get(aval) if aval.size <= 1024 and state.stage is None else None
+    zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None
     if zero is None:
         scalar = ArrayImpl(np.zeros((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
         if not aval.shape:

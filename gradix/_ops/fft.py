@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import enum
 import math
-from operator import index
 
 import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
@@ -140,4 +140,4 @@ def fft(x, fft_type, fft_lengths):
     else:
         kind = FftType(fft_type)
     lengths = (fft_lengths,) if isinstance(fft_lengths, int) else fft_lengths
-    return bind(fft_p, (as_operand("fft", x),), {"fft_type": kind, "fft_lengths": tuple([index(n) for n in lengths])})
+    return bind(fft_p, (as_operand("fft", x),), {"fft_type": kind, "fft_lengths": tuple([as_dim(n) for n in lengths])})

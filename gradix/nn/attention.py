@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix.nn.normalization import logsumexp, softmax
 from gradix.numpy.promotion import as_operand
 from gradix.numpy.selection import where
@@ -94,7 +95,8 @@ def _four_axes(name: str, x, full: tuple):
 def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, key_lengths):
     """Where queries may look, of a shape that broadcasts to (B, N, T, S); None for everywhere."""
     parts = [] if mask is None else [lax.ne(mask, False) if mask.aval.dtype != bool else mask]
-    rows, columns = np.arange(t)[:, None], np.arange(s)[None, :]
+    line = jnp.arange if is_symbolic_shape((t, s)) else np.arange
+    rows, columns = line(t)[:, None], line(s)[None, :]
     if is_causal:
         parts.append(jnp.asarray(columns <= rows)[None, None])
     if window is not None:

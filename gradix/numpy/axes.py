@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 
 from gradix._base.errors import ConcretizationTypeError
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
 
 ALL = tuple([tuple(range(n)) for n in range(65)])        # the axes of an array of n dimensions
@@ -44,7 +45,7 @@ def axes_of(axis, ndim: int) -> tuple:
 
 
 def known_int(value, argument: str) -> int:
-    """An argument that decides a shape, as a Python integer.
+    """An argument that decides a shape, as a Python integer or a symbolic dimension.
 
     Raises:
         ConcretizationTypeError: it is traced.
@@ -54,7 +55,7 @@ def known_int(value, argument: str) -> int:
         return value
     if is_unknown(value):
         raise ConcretizationTypeError(value, f"The {argument} decides a shape.")
-    return operator.index(value)
+    return as_dim(value)
 
 
 def positions_and_names(axis) -> tuple:

@@ -11,6 +11,7 @@ from gradix import lax
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix.numpy import host_implementations
 from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
@@ -182,7 +183,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1):
     if x is None:
         y = inexact_operand("trapezoid", y)
         axis = axis_of(axis, y.aval.ndim)
-        if y.aval.shape[axis] > 1 and np.ndim(dx) == 0:
+        if not is_known_at_most(y.aval.shape[axis], 1) and np.ndim(dx) == 0:
             return multiply(dx, _inner_and_half_the_ends(y, axis))
         step = dx
     else:

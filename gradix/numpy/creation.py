@@ -9,6 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.placement import place
@@ -216,7 +217,7 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
         Array([[0, 1, 2],
                [1, 2, 3]], dtype=int32)
     """
-    shape = tuple([as_int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))])
+    shape = tuple([as_dim(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))])
     call = lambda *indices: function(*indices, **kwargs)            # noqa: E731
     for i in reversed(range(len(shape))):
         call = vmap(call, in_axes=tuple([0 if j == i else None for j in range(len(shape))]), axis_size=shape[i])
@@ -281,7 +282,7 @@ def indices(dimensions, dtype=None, sparse: bool = False):
                 [0, 1]]], dtype=int32)
     """
     dtype = dtypes.requested_dtype(int if dtype is None else dtype, "indices", stacklevel=3)
-    shape = tuple([as_int(n) for n in dimensions])
+    shape = tuple([as_dim(n) for n in dimensions])
     n = len(shape)
     if sparse:
         shapes = [tuple([size if j == i else 1 for j in range(n)]) for i, size in enumerate(shape)]

@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradix import lax
+from gradix._base.errors import InconclusiveDimensionOperation
+from gradix._core.dimensions.expression import is_symbolic_shape, larger, smaller
+
 SLICE, ARRAY = 0, 1
 _PLANS_LIMIT = 4096
 _INT32_END = 2 ** 31
@@ -54,7 +58,7 @@ class IndexPlan:
 
     __slots__ = ("kind", "shape", "inner", "kept", "reversed", "starts", "limits", "strides", "trivial", "flipped",
                  "squeezed", "columns", "batch", "offsets", "collapsed", "indexed", "window", "distinct", "outside",
-                 "picked", "index_dtype", "memo")
+                 "picked", "index_dtype", "is_symbolic", "memo")
 
 
 class _Axis:
@@ -108,6 +112,7 @@ def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
 def _make(shape, key, wrap) -> IndexPlan:
     plan = IndexPlan()
     plan.memo, plan.outside = {}, False
+    plan.is_symbolic = is_symbolic_shape(shape)
     entries = _read(plan, shape, key, wrap)
     axes = [e for e in entries if e is not None]
     arrays = [e.array[1] for e in axes if e.array is not None]
@@ -168,14 +173,16 @@ def _position(plan, i: int, n, axis: int, wrap: bool) -> int:
     if type(n) is int and n == 0:
         raise IndexError(f"index is out of bounds for axis {axis} with size 0: there is no element {i} to take.")
     at = i + n if i < 0 and wrap else i
-    plan.outside = plan.outside or not 0 <= at < n
+    try:
+        plan.outside = plan.outside or not 0 <= at < n
+    except InconclusiveDimensionOperation:
+        plan.outside = True
     return at
 
 
 def _take_range(axis: _Axis, ends: tuple) -> None:
-    if type(axis.size) is not int:
-        raise IndexError(f"an axis of symbolic size {axis.size} takes whole slices and arrays as index, got "
-                         f"{slice(*ends)}. lax.dynamic_slice takes a piece of it.")
+    if is_symbolic_shape((axis.size, *ends)):
+        return _take_symbolic_range(axis, *ends)
     found = range(*slice(*ends).indices(axis.size))
     axis.count = len(found)
     axis.start = min(found[0], found[-1]) if found else min(max(found.start, 0), axis.size)
@@ -186,9 +193,34 @@ def _take_range(axis: _Axis, ends: tuple) -> None:
         axis.limit = axis.start + axis.count
 
 
+def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
+    """A slice of an axis whose size, or an end of which, is symbolic: the same formulas as for numbers."""
+    n, by = axis.size, 1 if step is None else step
+    if type(by) is not int:
+        raise InconclusiveDimensionOperation(f"the step of a slice must be a number, got {by} for an axis of size {n}.")
+    if by == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, n) if by > 0 else (-1, n - 1)
+    first = (low if by > 0 else high) if start is None else _end_of_slice(start, n, low, high)
+    last = (high if by > 0 else low) if stop is None else _end_of_slice(stop, n, low, high)
+    axis.count = larger((last - first + by - 1) // by if by > 0 else (first - last - by - 1) // -by, 0)
+    axis.step = by
+    axis.start = first if by > 0 else first - (axis.count - 1) * -by
+    axis.limit = last if by > 1 else axis.start + axis.count if by == 1 else first + 1
+
+
+def _end_of_slice(end, n, low, high):
+    """An end counted from the front, and within the axis."""
+    try:
+        return smaller(end, high) if end >= 0 else larger(end + n, low)
+    except InconclusiveDimensionOperation as e:
+        raise InconclusiveDimensionOperation(f"In a slice of an axis of size {n}, the end {end} must be known to be negative or not. "
+                                             f"{e}") from None
+
+
 def _broadcast(shapes) -> tuple:
     try:
-        return np.broadcast_shapes(*shapes)
+        return lax.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}. Index arrays broadcast against each "
                          "other; x[i[:, None], j] takes every pair.") from None
@@ -205,7 +237,7 @@ def _take_windows(plan: IndexPlan, axes) -> None:
             limits.append(e.limit)
             strides.append(abs(e.step))
         else:
-            at = 0 if e.at is None else min(max(e.at, 0), e.size - 1)
+            at = 0 if e.at is None else smaller(larger(e.at, 0), e.size - 1)
             starts.append(at if e.array is None else e.array)
             limits.append(at + 1)
             strides.append(1)

@@ -9,6 +9,7 @@ import numpy as np
 from gradix import lax
 from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._core.array import ArrayImpl, as_array
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import BOOL, INTEGER, dtype_name
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -83,7 +84,7 @@ def _slice_key(e: slice, position: int) -> tuple:
                              "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
                              "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements.")
         try:
-            ends.append(None if end is None else as_int(end))
+            ends.append(None if end is None else as_dim(end))
         except TypeError:
             raise TypeError(f"slice entries must be integers or None, got {e} at position {position}: "
                             f"{type(end).__name__!r} object cannot be interpreted as an integer.") from None

@@ -1,15 +1,17 @@
 """Arrays put together and taken apart: concatenate, stack, block, split, tile, repeat, append."""
 from __future__ import annotations
 
+from itertools import accumulate
 from operator import index as as_int
 
 import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
-from gradix._base.errors import ConcretizationTypeError
+from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of, no_out
@@ -262,11 +264,14 @@ def _split(name: str, ary, where, axis: int) -> list:
         parts = as_int(where)
         if parts <= 0:
             raise ValueError(f"{name}: number of sections must be positive, got {parts}.")
-        part, more = np.divmod(n, parts)
+        part, more = divmod(n, parts)
         if more and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
                              f"{parts} parts. array_split makes parts of unequal size.")
-        cuts = [0, *np.cumsum([part + 1] * more + [part] * (parts - more)).tolist()]
+        if is_symbolic_shape((more,)):
+            raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; the remainder "
+                                                 f"{more} is not known to be 0.")
+        cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
     if any(s < 0 for s in sizes):
         raise ValueError(f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give "

@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import larger
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
@@ -310,7 +311,7 @@ def _center(x, w, ddof: int, aweights):
     """The mean of each row, as a column, and the divisor."""
     n, real = x.aval.shape[1], dtypes.real_dtype(x.aval.dtype)
     if w is None:
-        return mean(x, 1, None, None, True), number(n - ddof if n > ddof else 0, real)
+        return mean(x, 1, None, None, True), number(larger(n - ddof, 0), real)
     total = sum(w)
     column = lax.broadcast_in_dim(convert(w, x.aval.dtype), (1, n), (1,))
     center = lax.div(sum(lax.mul(x, column), 1, None, None, True), convert(total, x.aval.dtype))

@@ -12,12 +12,15 @@ from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
+from gradix.numpy.arithmetic import minimum
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.quantiles import median
+from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import max, min
 from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
@@ -156,20 +159,24 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
         return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
     if mode == "reflect" and n == 1:
         mode = "edge"
-    ends = _ends(x, axis, lo, hi, mode) if x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE else None
+    is_large = not is_symbolic_shape(x.aval.shape) and x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE
+    ends = _ends(x, axis, lo, hi, mode) if is_large else None
     if ends is not None:
         return lax.concatenate([ends[0], x, ends[1]], axis)
-    at = np.arange(-lo, n + hi)
+    if is_symbolic_shape((n, lo, hi)):
+        at, least = arange(-lo, n + hi), minimum
+    else:
+        at, least = np.arange(-lo, n + hi), np.minimum
     if mode == "edge":
-        at = np.clip(at, 0, n - 1)
+        at = at.clip(0, n - 1)
     elif mode == "wrap":
         at = at % n
     elif mode == "symmetric":
         at = at % (2 * n)
-        at = np.minimum(at, 2 * n - 1 - at)
+        at = least(at, 2 * n - 1 - at)
     else:
         at = at % (2 * n - 2)
-        at = np.minimum(at, 2 * n - 2 - at)
+        at = least(at, 2 * n - 2 - at)
     return take_index(x, (*[slice(None)] * axis, at.astype(np.int32)))
 
 

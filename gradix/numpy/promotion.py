@@ -9,9 +9,11 @@ import numpy as np
 
 from gradix import lax
 from gradix._base.config import state
+from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all, promote_pair
@@ -33,9 +35,14 @@ def number(x, dtype, weak: bool = False) -> ArrayImpl:
     Raises:
         OverflowError: an int fits neither `dtype` nor the default integer dtype.
     """
-    key = (x or repr(x), dtype, weak)                   # zeros by their spelling: 0.0 equals -0.0
+    try:
+        key = (x or repr(x), dtype, weak)               # zeros by their spelling: 0.0 equals -0.0
+    except InconclusiveDimensionOperation:
+        return convert(as_array(x), dtype, weak)
     found = _numbers.get(key)
     if found is None:
+        if type(x) is SymbolicDim:
+            return convert(as_array(x), dtype, weak)
         with np.errstate(all="ignore"):
             found = ArrayImpl(_host_number(x, dtype), make_aval((), dtype, weak))
         if len(_numbers) < _NUMBERS_LIMIT:

@@ -10,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
+from gradix._core.dimensions.expression import is_symbolic_shape, larger
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
@@ -84,11 +85,20 @@ def _arange(start, stop, step, dtype):
     if dtype in dtypes.BOOL:
         raise TypeError("arange does not make boolean arrays; name a dtype, such as int, or use jnp.array.")
     first, last, by = (_plain(v) for v in (start, stop, step))
-    size = max(0, math.ceil((last - (first or 0)) / (1 if by is None else by)))
+    size = _count(0 if first is None else first, last, 1 if by is None else by)
     x = lax.iota(dtype, size)
     if by is not None:
         x = lax.mul(_end(by, dtype), x)
     return x if first is None else lax.add(_end(first, dtype), x)
+
+
+def _count(first, last, by):
+    """How many numbers there are from `first` to before `last`."""
+    if not is_symbolic_shape((first, last, by)):
+        return max(0, math.ceil((last - first) / by))
+    if not all(isinstance(end, int) or is_symbolic_shape((end,)) for end in (first, last, by)):
+        raise TypeError(f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, step={by}.")
+    return larger(-((first - last) // by), 0)
 
 
 def _end(value, dtype):

@@ -11,6 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.dimensions.expression import as_dim, is_known_at_most, is_symbolic_shape
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -70,6 +71,8 @@ def _listed_shifts(shift) -> list:
     """The shifts as Python ints, or as traced scalars."""
     if isinstance(shift, (tuple, list)) and any(isinstance(s, Tracer) for s in shift):
         return list(shift)
+    if is_symbolic_shape(shift if isinstance(shift, (tuple, list)) else (shift,)):
+        return list(shift) if isinstance(shift, (tuple, list)) else [shift]
     if isinstance(shift, Tracer):
         return [shift] if not shift.aval.ndim else [take_index(shift, i) for i in range(shift.aval.shape[0])]
     held = concrete(shift, "")
@@ -85,7 +88,7 @@ def _roll_axis(x, shift, axis: int):
     if not n:
         return x
     if not isinstance(shift, Array):
-        cut = n - int(shift) % n
+        cut = n - as_dim(shift) % n
         if cut == n:
             return x
         return lax.concatenate([lax.slice_in_dim(x, cut, n, axis=axis), lax.slice_in_dim(x, 0, cut, axis=axis)], axis)
@@ -116,7 +119,9 @@ def insert(arr, obj, values, axis: int | None = None):
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
-    if is_unknown(obj) and obj.aval.ndim < 2 and obj.aval.dtype in INTEGER:
+    if is_symbolic_shape((n,)) and not isinstance(obj, slice):
+        obj = as_operand("insert", obj, 1)
+    if (is_unknown(obj) or is_symbolic_shape((n,))) and obj.aval.ndim < 2 and obj.aval.dtype in INTEGER:
         return _inserted_at(x, obj, values, axis)
     places, scalar = _places(obj, n, "insert")
     places = np.clip(np.where(places < 0, places + n, places), 0, n)
@@ -205,6 +210,8 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
+    if is_symbolic_shape((n,)) and isinstance(obj, (int, np.integer)):
+        return _delete_traced(x, as_operand("delete", obj, 1), axis, n)
     if isinstance(obj, Tracer) and (not obj.aval.ndim or assume_unique_indices):
         return _delete_traced(x, obj, axis, n)
     places, scalar = _places(obj, n, "delete")
@@ -220,7 +227,7 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
 def _delete_traced(x, obj, axis: int, n: int):
     """Without traced positions: those that stay are moved up by the number of removed ones before them."""
     count = n - obj.aval.size
-    if count <= 0:
+    if is_known_at_most(count, 0):
         return lax.slice_in_dim(x, 0, 0, axis=axis)
     obj = lax.sort(lax.reshape(remainder(obj, n), (obj.aval.size,)))
     places = lax.iota(np.int32, count)

@@ -139,7 +139,7 @@ def ldexp(x1, x2, /):
 
 
 def _same_shape(x, y):
-    from_shape = np.broadcast_shapes(x.aval.shape, y.aval.shape)
+    from_shape = lax.broadcast_shapes(x.aval.shape, y.aval.shape)
     rank = len(from_shape)
     return tuple([lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank))) for v in (x, y)])
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from math import prod
-from operator import index as as_int
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
+from gradix._core.dimensions.expression import as_dim, is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -156,9 +156,11 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
     if not n:
         return lax.full(v.aval.shape, number(0, _INT))
     goes_before = _before if side == "left" else _not_after
-    if n <= 16 or method == "compare_all":
+    if method == "compare_all" or is_known_at_most(n, 16):
         return _count_all(x, v, goes_before)
-    return _count_by_sorting(x, v, side) if method == "sort" else count_by_halving(x, v, goes_before, _INT)
+    if method == "sort" or type(n) is not int:              # halving takes a number of steps that depends on the size
+        return _count_by_sorting(x, v, side)
+    return count_by_halving(x, v, goes_before, _INT)
 
 
 def _before(x, v):
@@ -209,7 +211,7 @@ def unravel_index(indices, shape) -> tuple:
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     i = as_operand("unravel_index", indices)
-    shape = tuple([as_int(n) for n in shape]) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (as_int(shape),)
+    shape = tuple([as_dim(n) for n in shape]) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (as_dim(shape),)
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
     total, weak = prod(shape), i.aval.weak_type

@@ -10,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
+from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
@@ -228,7 +229,7 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
     n, m = flat.aval.size, among.aval.size
     if not n or not m:
         found = lax.full((n,), False)
-    elif method == "compare_all" or (method == "auto" and n * m <= _PAIRS):
+    elif method == "compare_all" or (method == "auto" and is_known_at_most(n * m, _PAIRS)):
         pairs = lax.eq(lax.broadcast_in_dim(flat, (n, m), (0,)), lax.broadcast_in_dim(among, (n, m), (1,)))
         found = lax.reduce_or(pairs, (1,))
     else:

@@ -212,12 +212,25 @@ def is_symbolic_dim(p) -> bool:
     return type(p) is SymbolicDim
 
 
+def as_dim(x):
+    """A size as an int, or the symbolic dimension that it is.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    return x if type(x) is SymbolicDim else operator.index(x)
+
+
+def is_known_at_most(d, limit: int) -> bool:
+    """Whether a dimension is certainly not larger than a number: for choices between ways that are all right."""
+    if type(d) is not SymbolicDim:
+        return d <= limit
+    return bounds(d)[1] <= limit
+
+
 def is_symbolic_shape(shape) -> bool:
     """Whether any dimension of a shape is symbolic."""
-    for d in shape:
-        if type(d) is SymbolicDim:
-            return True
-    return False
+    return SymbolicDim in map(type, shape)
 
 
 def _dimension(x) -> Any:

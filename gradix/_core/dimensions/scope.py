@@ -218,6 +218,15 @@ class SymbolicScope:
             return x % y
         return larger(x, y) if atom.name == MAX else smaller(x, y)
 
+    def __copy__(self) -> SymbolicScope:
+        return self
+
+    def __deepcopy__(self, memo) -> SymbolicScope:
+        return self
+
+    def __reduce__(self):
+        return SymbolicScope, ([text for text, _ in self.constraints],)
+
     def __str__(self) -> str:
         text = f"scope {id(self)} created at {self.place.file}:{self.place.line}"
         return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints]) if self.constraints else "")

@@ -52,7 +52,8 @@ class Slice(Structural):
         shape = x.aval.shape
         config = []
         for n, a, m, s in zip(shape, start_indices, ct.aval.shape, strides or (1,) * len(shape)):
-            reached = a + (m - 1) * s + 1 if m else a           # one past the last element taken
+            # One past the last element taken.
+            reached = a + m if s == 1 else a + (m - 1) * s + 1 if type(m) is not int or m else a
             config.append((a, n - reached, s - 1))
         return [pad(ct, scalar_like(ct, 0), config)]
 

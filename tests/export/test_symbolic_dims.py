@@ -1,0 +1,172 @@
+"""Symbolic dimensions: arithmetic against integers, decisions against all values in small ranges, texts and errors."""
+import copy
+import itertools
+import operator
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+from gradix import export
+from gradix._core.dimensions.expression import is_known_at_most, larger, smaller
+from gradix.errors import InconclusiveDimensionOperation
+
+CONSTRAINTS = ((), ("a >= 4",), ("a <= b",), ("a <= 6", "b >= 2"), ("mod(a, 2) == 0",), ("b <= 10", "c <= b"), ("a == b",),
+               ("a >= b + 1",), ("floordiv(a, 2) == c",))
+COMPARISONS = (operator.ge, operator.gt, operator.le, operator.lt)
+ENVIRONMENTS = [dict(zip("abc", v)) for v in itertools.product(range(1, 8), repeat=3)]
+
+
+def drawn(rng, depth: int):
+    """A random expression as nested tuples."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice("abc") if rng.random() < 0.7 else rng.randint(-3, 6)
+    op = rng.choice(["+", "-", "*", "+", "-", "//", "%", "max", "min", "scaled"])
+    if op == "scaled":
+        return "*", rng.choice([-3, -2, 2, 3, 4]), drawn(rng, depth - 1)
+    if op in ("//", "%"):
+        return op, drawn(rng, depth - 1), rng.choice([2, 3, 4, 5]) if rng.random() < 0.8 else rng.choice("ab")
+    return op, drawn(rng, depth - 1), drawn(rng, depth - 1)
+
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+
+
+def value(e, env, largest=max, least=min):
+    if isinstance(e, str):
+        return env[e]
+    if isinstance(e, int):
+        return e
+    op, x, y = e
+    x, y = value(x, env, largest, least), value(y, env, largest, least)
+    return {"max": largest, "min": least, **OPERATIONS}[op](x, y)
+
+
+def allowed(constraints, env) -> bool:
+    names = {"mod": operator.mod, "floordiv": operator.floordiv, **env}
+    return all(eval(c, {}, names) for c in constraints)
+
+
+def check(seed: int, count: int) -> tuple[int, int]:
+    """How many of drawn comparisons there were, and how many were decided; every decision is checked."""
+    rng, asked, decided = random.Random(seed), 0, 0
+    for _ in range(count):
+        constraints = rng.choice(CONSTRAINTS) if rng.random() < 0.5 else ()
+        scope = export.SymbolicScope(constraints)
+        symbols = dict(zip("abc", export.symbolic_shape("a, b, c", scope=scope)))
+        left, right = drawn(rng, 3), drawn(rng, 2)
+        x, y = (value(e, symbols, larger, smaller) for e in (left, right))
+        if type(x) is type(y) is int:
+            continue
+        envs = [env for env in ENVIRONMENTS if allowed(constraints, env)]
+        numbers = [(value(left, env), value(right, env)) for env in envs]
+        for env, (n, m) in zip(envs[::7], numbers[::7]):
+            for dim, number in ((x, n), (y, m)):
+                assert (dim if type(dim) is int else dim.evaluate(env)) == number, (left, right, env)
+        for compare in COMPARISONS:
+            asked += 1
+            try:
+                answer = compare(x, y)
+            except InconclusiveDimensionOperation:
+                continue
+            decided += 1
+            assert {compare(n, m) for n, m in numbers} <= {answer}, (str(x), compare, str(y), constraints)
+        if x == y:
+            assert all(n == m for n, m in numbers), (str(x), str(y), constraints)
+    return asked, decided
+
+
+def test_decisions_hold_for_all_small_values():
+    asked, decided = check(0, 250)
+    assert asked > 800 and decided > asked // 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_many_decisions_hold_for_all_small_values(seed):
+    asked, _ = check(seed, 1400)
+    assert asked > 5000
+
+
+@pytest.mark.parametrize(("expression", "text"), [
+    ("a*b + 2*a - 1", "a*b + 2*a - 1"), ("1 + a", "a + 1"), ("-a", "- a"), ("2 - a", "- a + 2"), ("b*a*b", "a*b^2"),
+    ("c*a + b*a + b", "a*c + a*b + b"), ("floordiv(a, 2)", "floordiv(a, 2)"), ("mod(-a, 2)", "mod(- a, 2)"),
+    ("floordiv(a*b + a, b + 1)", "a"), ("mod(6*a + 4, 3)", "1"), ("max(a, b)", "max(a, b)"), ("max(a, 1)", "a"), ("min(a, 1)", "1"),
+    ("floordiv(4*a + 3, 4)", "a"), ("(a + 1)*(a - 1)", "a^2 - 1"), ("a - a", "0"), ("floordiv(a, -2)", "floordiv(a, - 2)"),
+    ("2*(a + b) - 2*b", "2*a"),
+])
+def test_expressions_have_one_form(expression, text):
+    found, = export.symbolic_shape(expression.join("()")) if "," not in expression else [export.SymbolicScope().parse(expression)]
+    assert str(found) == text
+
+
+@pytest.mark.parametrize(("spec", "like", "shape"), [
+    ("a, b", None, "(a, b)"), ("(a,)", None, "(a,)"), ("", None, "()"), ("()", None, "()"), ("_, 3", (2, 3), "(2, 3)"),
+    ("(a, ...)", (2, 3), "(a, 3)"), (None, (2, 3), "(2, 3)"), ("...", (), "()"), (" a , a^2 ", None, "(a, a^2)"),
+])
+def test_shapes_are_parsed(spec, like, shape):
+    assert str(export.symbolic_shape(spec, like=like)) == shape
+
+
+@pytest.mark.parametrize(("spec", "options", "message"), [
+    ("2 a", {}, "syntax error"), ("a b", {}, "syntax error"), ("a)", {}, "syntax error"), ("a@b", {}, "at '@'"), ("(a", {}, "'\\)'"),
+    ("_", {}, "'_'"), ("...", {}, "like="), ("_", {"like": (None,)}, "does not know"), ("a", {"like": (1, 2)}, "1 dimensions"),
+    ("max(a)", {}, "','"), ("a^b", {}, "exponent"), ("a", {"constraints": ["a > 2"]}, "'=='"), ("a", {"constraints": ["0 >= 1"]}, "never"),
+    ("a", {"constraints": ["a + 1 == 3"]}, "left side"), ("a", {"constraints": "a >= 2"}, "sequence of strings"),
+])
+def test_wrong_shapes_are_named(spec, options, message):
+    with pytest.raises(ValueError, match=message):
+        export.symbolic_shape(spec, **options)
+    with pytest.raises(ValueError, match="not both"):
+        export.symbolic_shape("a", constraints=["a >= 2"], scope=export.SymbolicScope())
+
+
+def test_questions_without_one_answer_raise():
+    a, b = export.symbolic_shape("a, b", constraints=["a <= 9"])
+    for ask in (lambda: a > 1, lambda: a >= b, lambda: bool(a - 1), lambda: max(a, b), lambda: sorted([a, 3])):
+        with pytest.raises(InconclusiveDimensionOperation, match="inconclusive.*a <= 9|inconclusive.*b"):
+            ask()
+    with pytest.raises(InconclusiveDimensionOperation, match="constant"):
+        int(a)
+    with pytest.raises(TypeError):
+        range(a)
+    with pytest.raises(TypeError, match="compared with"):
+        a < 2.5  # noqa: B015
+    assert a != b and a == a + 0 and a != 3 and bool(a) and is_known_at_most(a, 9) and not is_known_at_most(b, 9)
+
+
+def test_scopes_do_not_mix():
+    a, = export.symbolic_shape("a")
+    other, = export.symbolic_shape("a")
+    assert a != other
+    for mix in (lambda: a + other, lambda: a <= other, lambda: a // other):
+        with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
+            mix()
+    b, = export.symbolic_shape("b", scope=a.scope)
+    assert str(a + b) == "b + a"
+
+
+def test_dimensions_outside_of_programs_have_no_value():
+    a, = export.symbolic_shape("a")
+    for use in (lambda: a * 2.0, lambda: a / 2, lambda: 2 ** a, lambda: np.asarray(0.5) * a):
+        with pytest.raises((NotImplementedError, TypeError), match="symbolic dimension|ufunc|float"):
+            use()
+    assert np.int32(3) * a == a * np.int32(3) == 3 * a and divmod(4 * a + 3, 4) == (a, 3)
+    with pytest.raises(ZeroDivisionError):
+        a // 0
+
+
+def test_copies_and_pickles_are_the_same_dimension():
+    a, = export.symbolic_shape("2*a + 1")
+    assert copy.deepcopy(a) is a and copy.copy(a) is a
+    again = pickle.loads(pickle.dumps(a))
+    assert str(again) == str(a) and again.scope is not a.scope
+
+
+def test_specs_for_arguments():
+    args = {"x": np.ones((2, 3), "f4"), "y": [np.ones(3, "i4")]}
+    specs = export.symbolic_args_specs((args,), ({"x": "b, ...", "y": None},))
+    assert str(specs[0]["x"].shape) == "(b, 3)" and specs[0]["y"][0].shape == (3,)
+    with pytest.raises(ValueError, match=r"args\[0\]\['x'\].*3 dimensions"):
+        export.symbolic_args_specs((args,), ({"x": "a, b, c", "y": None},))
