@@ -51,11 +51,12 @@ class SymbolicDim:
 
     terms: tuple
     scope: Any
+    _text: str | None
 
     def __str__(self) -> str:
         if self._text is None:
             self._text = text(self.terms)
-        return self._text
+        return self._text or ""
 
     __repr__ = __str__
 

@@ -65,7 +65,7 @@ def ordered(poly: Polynomial) -> tuple:
 
 def text(terms: tuple) -> str:
     """Terms as they are printed: `2*a*b - floordiv(a, 2) + 1`."""
-    parts = []
+    parts: list[str] = []
     for monomial, c in terms:
         sign = "- " if c < 0 else "+ " if parts else ""
         factors = [str(atom) if n == 1 else f"{atom}^{n}" for atom, n in monomial]
