@@ -7,7 +7,7 @@ import pytest
 FACES = {
     "numpy": {"fft", "linalg"}, "numpy.linalg": set(), "numpy.fft": set(), "lax": {"linalg"}, "random": set(),
     "nn": {"initializers"}, "nn.initializers": set(), "ops": set(), "image": set(), "flatten_util": set(), "dlpack": set(),
-    "scipy.special": set(),
+    "scipy.special": set(), "scipy.linalg": set(),
 }
 HELPERS = {"annotations", "as_operand", "listing", "convert", "Any", "Callable", "Sequence", "np", "jnp"}
 

@@ -1,0 +1,373 @@
+"""Factorizations of matrices: Cholesky, LU, QR, singular and eigenvalues, Schur and Hessenberg form."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.promotion import as_operand, broadcast_to, convert
+from gradix.scipy.linalg.operands import matmul, matrices, square
+
+
+def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+    """The triangular factor of Hermitian positive definite matrices: `a = Uᴴ U`, or `a = L Lᴴ`.
+
+    Args:
+        a: matrices, in the last two axes, of which the triangle of the factor is read.
+        lower: give L; otherwise U.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+
+    Returns:
+        The factors; NaN for matrices that are not positive definite.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 1.],
+               [0., 2.]], dtype=float32)
+    """
+    return jnp.linalg.cholesky(matrices("cholesky", a), upper=not lower, symmetrize_input=False)
+
+
+def cho_factor(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+    """The Cholesky factor for `cho_solve`.
+
+    Args:
+        a: matrices, in the last two axes.
+        lower: give the lower factor.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+
+    Returns:
+        The factor, with zeros in its other triangle, and `lower`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.cho_factor(jnp.array([[4.0]]))
+        (Array([[2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower), lower
+
+
+def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
+        lapack_driver: str = "gesdd"):
+    """The singular value decomposition `a = U diag(s) Vᴴ`, s descending.
+
+    Args:
+        a: matrices, in the last two axes.
+        full_matrices: make U and Vᴴ square; otherwise as many columns as singular values.
+        compute_uv: False gives s alone.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+        lapack_driver: has no effect.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.svd(jnp.array([[3.0, 0.0], [0.0, -4.0]]), compute_uv=False)
+        Array([4., 3.], dtype=float32)
+    """
+    out = jnp.linalg.svd(matrices("svd", a), full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+         turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True):
+    """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
+
+    Args:
+        a: matrices, in the last two axes; the mean with their adjoint is used.
+        b: must be None.
+        lower: has no effect.
+        eigvals_only: give eigenvalues alone.
+        overwrite_a: has no effect.
+        overwrite_b: has no effect.
+        turbo: has no effect.
+        eigvals: must be None.
+        type: must be 1.
+        check_finite: has no effect.
+
+    Raises:
+        NotImplementedError: `b`, `eigvals` or another `type` is given.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[0]
+        Array([1., 2.], dtype=float32)
+    """
+    if b is not None:
+        raise NotImplementedError("eigh: only b=None is implemented. For a positive definite b, take its Cholesky factor L and "
+                                  "solve the ordinary problem of inv(L) @ a @ inv(L).conj().T.")
+    if eigvals is not None:
+        raise NotImplementedError(f"eigh: only eigvals=None is implemented, got {eigvals!r}. Slice the results instead.")
+    if type != 1:
+        raise NotImplementedError(f"eigh: only type=1 is implemented, got {type!r}.")
+    x = matrices("eigh", a)
+    if eigvals_only:
+        return jnp.linalg.eigvalsh(x)
+    return tuple(jnp.linalg.eigh(x, "L" if lower else "U"))
+
+
+# -- LU ------------------------------------------------------------------------------------------------------------
+
+def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True):
+    """The LU factorization with partial pivoting, for `lu_solve`.
+
+    Args:
+        a: matrices, in the last two axes.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+
+    Returns:
+        L below the diagonal and U on and above it in one array; and the row that each row was exchanged with.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.lu_factor(jnp.array([[1.0, 2.0], [2.0, 2.0]]))
+        (Array([[2. , 2. ],
+               [0.5, 1. ]], dtype=float32), Array([1, 1], dtype=int32))
+    """
+    factors, pivots, _ = lax.linalg.lu(matrices("lu_factor", a))
+    return factors, pivots
+
+
+def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+    """The LU factorization with partial pivoting, `a = P L U`.
+
+    Args:
+        a: matrices, in the last two axes.
+        permute_l: give `P L` and U.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+
+    Returns:
+        P, L and U, or `P L` and U.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> p, lower, upper = linalg.lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))
+        >>> p @ lower @ upper
+        Array([[1., 2.],
+               [2., 2.]], dtype=float32)
+    """
+    x = matrices("lu", a)
+    factors, _, order = lax.linalg.lu(x)
+    m, n = x.aval.shape[-2:]
+    k = min(m, n)
+    lower = jnp.tril(factors[..., :k], -1) + jnp.eye(m, k, dtype=factors.aval.dtype)
+    upper = jnp.triu(factors[..., :k, :])
+    if permute_l:
+        return jnp.take_along_axis(lower, jnp.argsort(order, axis=-1)[..., None], axis=-2), upper
+    rows = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim - 1)
+    real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
+    return convert(lax.eq(rows, broadcast_to(order[..., None, :], rows.aval.shape)), real), lower, upper
+
+
+# -- QR ------------------------------------------------------------------------------------------------------------
+
+def qr(a, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+       check_finite: bool = True):
+    """The QR factorization of matrices.
+
+    Args:
+        a: matrices, in the last two axes.
+        overwrite_a: has no effect.
+        lwork: has no effect.
+        mode: "full" for a square Q, "economic" for as many columns as the shorter side, "r" for R alone.
+        pivoting: exchange columns so that the diagonal of R descends; the order of columns comes last.
+        check_finite: has no effect.
+
+    Returns:
+        A tuple of Q (but for "r"), R, and the order of columns with `pivoting`: `a[:, order] = Q R`.
+
+    Raises:
+        ValueError: an unknown mode.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.qr(jnp.array([[3.0], [4.0]]), mode="r")
+        (Array([[-5.],
+               [ 0.]], dtype=float32),)
+    """
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'. It takes 'full', 'economic' and 'r'; "
+                         "jnp.linalg.qr has mode='raw'.")
+    q, *rest = lax.linalg.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(rest) if mode == "r" else (q, *rest)
+
+
+def qr_multiply(a, c, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
+                overwrite_c: bool = False):
+    """The Q of a QR factorization times other matrices, and R.
+
+    Args:
+        a: matrices of shape (..., M, N), to be factored; Q has K = min(M, N) columns.
+        c: shape (..., P, M) for "right", (..., K, P) for "left"; or a vector, a row or a column.
+        mode: "right" for `c @ Q`, "left" for `Q @ c`.
+        pivoting: exchange columns, as `qr`; the order of columns comes last.
+        conjugate: use `conj(Q)`.
+        overwrite_a: has no effect.
+        overwrite_c: has no effect.
+
+    Returns:
+        The product, R, and the order of columns with `pivoting`.
+
+    Raises:
+        ValueError: the shapes do not fit, or the mode is unknown.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.qr_multiply(jnp.array([[3.0], [4.0]]), jnp.array([5.0, 0.0]))
+        (Array([-3.], dtype=float32), Array([[-5.]], dtype=float32))
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    a, c = matrices("qr_multiply", a), matrices("qr_multiply", c)
+    if a.aval.ndim < 2 or not c.aval.ndim:
+        raise ValueError(f"qr_multiply needs matrices a and vectors or matrices c, got shapes {a.aval.shape} and "
+                         f"{c.aval.shape}.")
+    m, n = a.aval.shape[-2:]
+    vector = c.aval.ndim == 1
+    c = c if not vector else c[:, None] if mode == "left" else c[None, :]
+    want, have = (min(m, n), c.aval.shape[-2]) if mode == "left" else (m, c.aval.shape[-1])
+    if want != have:
+        product, sides = ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
+        raise ValueError(f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q has "
+                         f"{want} {sides[0]}, but c has {have} {sides[1]} (expected {want}).")
+    q, *rest = qr(a, mode="economic", pivoting=pivoting)
+    q = lax.conj(q) if conjugate and q.aval.dtype in COMPLEX else q
+    out = jnp.matmul(q, c, precision="highest") if mode == "left" else jnp.matmul(c, q, precision="highest")
+    return (jnp.ravel(out) if vector and out.aval.ndim == 2 else out, *rest)
+
+
+# -- similarity ----------------------------------------------------------------------------------------------------
+
+def schur(a, output: str = "real"):
+    """The Schur decomposition `a = Z T Zᴴ`, Z unitary and T upper triangular.
+
+    Args:
+        a: square matrices of floats, in the last two axes.
+        output: "real" keeps T of real matrices real, with 2×2 blocks for pairs of complex eigenvalues; "complex" makes
+            it triangular.
+
+    Returns:
+        T and Z. There is no derivative: the order of the eigenvalues is not determined.
+
+    Raises:
+        ValueError: an unknown output, or matrices that are not square.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.schur(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        Array([[ 0.,  1.],
+               [-1.,  0.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+    x = as_operand("schur", a)
+    if output == "complex" and x.aval.dtype in dtypes.INEXACT:
+        x = convert(x, dtypes.to_complex_dtype(x.aval.dtype))
+    t, z = lax.linalg.schur(x)
+    return t, z
+
+
+def rsf2csf(T, Z, check_finite: bool = True):
+    """A real Schur decomposition made complex: each 2×2 block becomes triangular by a rotation.
+
+    G. Golub, C. Van Loan, "Matrix Computations", section 7.4.
+
+    Args:
+        T: quasi-triangular matrices, in the last two axes.
+        Z: the matrices of the decomposition, of the same shape.
+        check_finite: has no effect.
+
+    Returns:
+        T and Z of `a = Z T Zᴴ`, complex.
+
+    Raises:
+        ValueError: the matrices are not square, or their shapes differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> t, z = linalg.rsf2csf(*linalg.schur(jnp.array([[0.0, 1.0], [-1.0, 0.0]])))
+        >>> bool(jnp.allclose(jnp.abs(t), jnp.eye(2), atol=1e-6))
+        True
+    """
+    t, z = square("rsf2csf", T), matrices("rsf2csf", Z)
+    if t.aval.shape != z.aval.shape:
+        raise ValueError(f"Input array shapes must match: Z: {z.aval.shape} vs. T: {t.aval.shape}")
+    dtype = dtypes.to_complex_dtype(dtypes.promote_types(t.aval.dtype, z.aval.dtype))
+    n, t, z = t.aval.shape[-1], convert(t, dtype), convert(z, dtype)
+    if n < 2:
+        return t, z
+    eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
+    return lax.fori_loop(1, n, lambda i, state: _rotated(n - i, *state, eps), (t, z))
+
+
+def _rotated(m, t, z, eps: float):
+    """Rows and columns m - 1 and m turned so that the element of T below the diagonal becomes zero."""
+    rank = t.aval.ndim
+    block = lax.dynamic_slice(t, [0] * (rank - 2) + [m - 1, m - 1], (*t.aval.shape[:-2], 2, 2))
+    a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))
+    half = (a - d) / 2
+    root = jnp.sqrt(half * half + b * c)
+    mu = jnp.where(abs(half + root) >= abs(half - root), half + root, half - root)     # an eigenvalue less d
+    r = jnp.sqrt(abs(mu) ** 2 + abs(c) ** 2)
+    small = (abs(c) <= eps * (abs(a) + abs(d))) | (r == 0)
+    r = jnp.where(small, 1, r)
+    cos, sin = jnp.where(small, 1, mu / r), jnp.where(small, 0, c / r)
+    turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(t.aval.dtype)
+    back = jnp.conj(turn.mT)
+    rows = matmul(turn, lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2))
+    t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=rank - 2)
+    columns = matmul(lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 1), back)
+    t = lax.dynamic_update_slice_in_dim(t, columns, m - 1, axis=rank - 1)
+    zeros = jnp.zeros((*t.aval.shape[:-2], 1, 1), t.aval.dtype)
+    t = lax.dynamic_update_slice(t, zeros, [0] * (rank - 2) + [m, m - 1])
+    turned = matmul(lax.dynamic_slice_in_dim(z, m - 1, 2, axis=rank - 1), back)
+    return t, lax.dynamic_update_slice_in_dim(z, turned, m - 1, axis=rank - 1)
+
+
+def hessenberg(a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+    """The Hessenberg form `a = Q H Qᴴ`, with zeros below the first subdiagonal.
+
+    Args:
+        a: square matrices of floats, in the last two axes.
+        calc_q: give Q as well.
+        overwrite_a: has no effect.
+        check_finite: has no effect.
+
+    Returns:
+        H, or H and Q.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    x = as_operand("hessenberg", a)
+    reduced, taus = lax.linalg.hessenberg(x)
+    h = jnp.triu(reduced, -1)
+    if not calc_q:
+        return h
+    n = x.aval.shape[-1]
+    if n < 2:
+        return h, broadcast_to(jnp.eye(n, dtype=x.aval.dtype), x.aval.shape)
+    inner = lax.linalg.householder_product(reduced[..., 1:, :n - 1], taus)
+    q = lax.pad(inner, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * (x.aval.ndim - 2), (1, 0, 0), (1, 0, 0)])
+    return h, q.at[..., 0, 0].set(1)

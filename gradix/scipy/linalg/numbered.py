@@ -1,0 +1,221 @@
+"""Matrices known by their size: Hilbert's, Pascal's, Hadamard's, Helmert's, and that of the Fourier transform."""
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.axes import known_int
+from gradix.numpy.promotion import convert
+
+_INT32 = np.dtype("int32")
+
+
+def _float() -> np.dtype:
+    return dtypes.python_scalar_dtype(float)
+
+
+def _places(n: int):
+    """Row and column numbers of a square matrix."""
+    return lax.broadcasted_iota(_INT32, (n, n), 0), lax.broadcasted_iota(_INT32, (n, n), 1)
+
+
+def _rounded(values, dtype):
+    """Values worked out on the host, as an array; those beyond the dtype's range are infinite."""
+    with np.errstate(over="ignore"):
+        return jnp.asarray(np.asarray(values, np.float64).astype(dtype))
+
+
+def hilbert(n):
+    """The Hilbert matrix `1 / (i + j + 1)`, with i and j from zero on.
+
+    Args:
+        n: its size.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.hilbert(2)
+        Array([[1.        , 0.5       ],
+               [0.5       , 0.33333334]], dtype=float32)
+    """
+    i, j = _places(known_int(n, "n"))
+    return lax.reciprocal(convert(i + j + 1, _float()))
+
+
+def invhilbert(n):
+    """The inverse of the Hilbert matrix, whose elements are integers, each rounded once.
+
+    M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983):
+    `(-1)ⁱ⁺ʲ (i + j + 1) C(n + i, n - j - 1) C(n + j, n - i - 1) C(i + j, i)²`.
+
+    Args:
+        n: its size.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.invhilbert(2)
+        Array([[ 4., -6.],
+               [-6., 12.]], dtype=float32)
+    """
+    n = known_int(n, "n")
+    values = [[_inverse_of_hilbert(n, i, j) for j in range(n)] for i in range(n)]
+    return _rounded(np.array(values).reshape(n, n), _float())
+
+
+def _inverse_of_hilbert(n: int, i: int, j: int) -> float:
+    value = (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+    return _as_float(-value if (i + j) % 2 else value)
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+_KINDS = ("symmetric", "lower", "upper")
+
+
+def _kind(kind) -> str:
+    kind = "symmetric" if kind is None else kind
+    if kind not in _KINDS:
+        raise ValueError(f"Expected kind to be one of: {list(_KINDS)}; got {kind}")
+    return kind
+
+
+def _lower_pascal(n: int) -> np.ndarray:
+    """Binomial coefficients `C(i, j)` as floats, each row the sums of neighbours of the last."""
+    out = np.zeros((n, n))
+    for i in range(n):
+        out[i, 0] = 1
+        out[i, 1:i + 1] = out[i - 1, 1:i + 1] + out[i - 1, :i]
+    return out
+
+
+def pascal(n, kind: str | None = None):
+    """Pascal's triangle as a matrix.
+
+    Args:
+        n: its size.
+        kind: "symmetric", the default, for `C(i + j, i)`; "lower" for `C(i, j)`; "upper" for its transpose.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.pascal(3)
+        Array([[1., 1., 1.],
+               [1., 2., 3.],
+               [1., 3., 6.]], dtype=float32)
+    """
+    n, kind = known_int(n, "n"), _kind(kind)
+    if kind == "symmetric":
+        out = np.ones((n, n))
+        for i in range(1, n):
+            out[i] = np.cumsum(out[i - 1])
+        return _rounded(out, _float())
+    lower = _lower_pascal(n)
+    return _rounded(lower if kind == "lower" else lower.T, _float())
+
+
+def invpascal(n, kind: str | None = None):
+    """The inverse of the matrix that `pascal` gives.
+
+    Args:
+        n: its size.
+        kind: "symmetric", the default, "lower" or "upper".
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.invpascal(3, kind="lower")
+        Array([[ 1.,  0.,  0.],
+               [-1.,  1.,  0.],
+               [ 1., -2.,  1.]], dtype=float32)
+    """
+    n, kind = known_int(n, "n"), _kind(kind)
+    lower = _lower_pascal(n)
+    # The terms of each element of the symmetric inverse have one sign, so that nothing cancels.
+    out = {"lower": lower, "upper": lower.T, "symmetric": lower.T @ lower}[kind]
+    i, j = np.indices((n, n))
+    return _rounded(np.where((i + j) % 2, 0 - out, out), _float())
+
+
+def hadamard(n, dtype=int):
+    """A Hadamard matrix, by Sylvester's construction: of 1 and -1, with orthogonal rows.
+
+    Args:
+        n: its size, a power of two.
+        dtype: a dtype with negative numbers.
+
+    Raises:
+        ValueError: `n` is no positive power of two.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.hadamard(2)
+        Array([[ 1,  1],
+               [ 1, -1]], dtype=int32)
+    """
+    n = known_int(n, "n")
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"n must be a positive power of 2; got {n}.")
+    dtype = dtypes.requested_dtype(dtype, "hadamard")
+    if dtype == np.dtype(bool):
+        raise TypeError("hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype.")
+    i, j = _places(n)
+    return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)        # minus where i and j share an odd count of bits
+
+
+def helmert(n, full: bool = False):
+    """The Helmert matrix, whose rows are orthonormal contrasts: of element k with the mean of those before it.
+
+    Args:
+        n: the number of columns.
+        full: put the constant row `1/√n` first.
+
+    Returns:
+        Shape (n - 1, n), or (n, n) with `full`.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.helmert(2)
+        Array([[ 0.70710677, -0.70710677]], dtype=float32)
+    """
+    n = known_int(n, "n")
+    if n < 1:
+        raise ValueError(f"n must be a positive integer; got {n}.")
+    i, j = np.indices((n, n))
+    size = np.sqrt(np.where(i, i * (i + 1.0), n))
+    out = np.where((j < i) | (i == 0), 1 / size, np.where(i == j, -i / size, 0))
+    return _rounded(out if full else out[1:], _float())
+
+
+def dft(n, scale: str | None = None, *, dtype=None):
+    """The matrix of the discrete Fourier transform, `exp(-2πi jk/n)`.
+
+    Args:
+        n: its size.
+        scale: None; "sqrtn" divides by `√n`, which makes the matrix unitary; "n" divides by n.
+        dtype: a complex dtype; complex64 by default, complex128 with 64 bits enabled.
+
+    Raises:
+        ValueError: an unknown scale, or a dtype that is not complex.
+
+    Example:
+        >>> from gradix.scipy import linalg
+        >>> linalg.dft(2).round(3).real
+        Array([[ 1.,  1.],
+               [ 1., -1.]], dtype=float32)
+    """
+    n = max(known_int(n, "n"), 0)
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
+    dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
+    if dtype not in COMPLEX:
+        raise ValueError(f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}.")
+    size = {None: 1.0, "sqrtn": np.sqrt(n), "n": float(n)}[scale]
+    roots = np.exp(-2j * np.pi * np.arange(n) / max(n, 1)) / max(size, 1.0)
+    i, j = np.indices((n, n))
+    return jnp.asarray(roots.astype(dtype)[i * j % max(n, 1)] if n else np.zeros((0, 0), dtype))

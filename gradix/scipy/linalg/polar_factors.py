@@ -1,0 +1,82 @@
+"""The polar decomposition: a part with orthonormal columns, and a Hermitian one."""
+from __future__ import annotations
+
+from functools import partial
+
+from gradix import lax, numpy as jnp
+from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.promotion import as_operand
+from gradix.scipy.linalg.operands import matmul
+
+
+def polar(a, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None):
+    """The polar decomposition: `a = U P`, or `a = P U`, P Hermitian and not negative.
+
+    Args:
+        a: matrices of floats, in the last two axes.
+        side: "right" for `U P`, "left" for `P U`.
+        method: "qdwh" for Halley iterations (Y. Nakatsukasa, Z. Bai, F. Gygi, 2010), "svd" for singular values.
+        eps: the precision wanted of the iterations; that of the dtype by default.
+        max_iterations: when to stop them.
+
+    Returns:
+        U with orthonormal columns, or rows where these are fewer; and P.
+
+    Raises:
+        ValueError: an unknown side or method, or fewer than two axes.
+        TypeError: the elements are no floats.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import linalg
+        >>> u, p = linalg.polar(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
+        >>> (u.round(4) + 0.0)
+        Array([[ 0., -1.],
+               [ 1.,  0.]], dtype=float32)
+    """
+    a = as_operand("polar", a)
+    if a.aval.ndim < 2:
+        raise ValueError(f"The input `a` must be at least a 2-D array, got shape {a.aval.shape}.")
+    if side not in ("right", "left"):
+        raise ValueError(f"The argument `side` must be either 'right' or 'left', got {side!r}.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method}. It takes 'qdwh' and 'svd'.")
+    lax.linalg._check_matrices("polar", a.aval)
+    adjoint = lax.linalg._adjoint
+    wide = a.aval.shape[-2] < a.aval.shape[-1]
+    u = _unitary(adjoint(a) if wide else a, method, eps, max_iterations)
+    u = adjoint(u) if wide else u
+    p = matmul(adjoint(u), a) if side == "right" else matmul(a, adjoint(u))
+    return u, (p + adjoint(p)) / 2
+
+
+@partial(custom_jvp, nondiff_argnums=(1, 2, 3))
+def _unitary(a, method, eps, max_iterations):
+    """U of `a = U H`, for matrices with no fewer rows than columns."""
+    if not a.aval.size:
+        return a
+    if method == "svd":
+        u, _, vh = jnp.linalg.svd(a, full_matrices=False)
+        return matmul(u, vh)
+    one = lambda x: lax.linalg.qdwh(x, eps=eps, max_iterations=max_iterations)[0]       # noqa: E731
+    return one(a) if a.aval.ndim == 2 else jnp.vectorize(one, signature="(m,n)->(m,n)")(a)
+
+
+@_unitary.defjvp
+def _unitary_jvp(method, eps, max_iterations, primals, tangents):
+    """`dU = U Ω + (I - U Uᴴ) dA H⁻¹`, with `H Ω + Ω H = Uᴴ dA - dAᴴ U`, by the eigenvectors of H.
+
+    N. Higham, "Functions of Matrices" (2008), section 8.
+    """
+    (a,), (t,) = primals, tangents
+    u = _unitary(a, method, eps, max_iterations)
+    if not a.aval.size:
+        return u, t
+    adjoint = lax.linalg._adjoint
+    w, v = jnp.linalg.eigh(matmul(adjoint(u), a))
+    w = w.astype(a.aval.dtype) if a.aval.dtype in COMPLEX else w
+    along = matmul(adjoint(u), t)
+    turned = matmul(matmul(adjoint(v), along - adjoint(along)), v) / (w[..., :, None] + w[..., None, :])
+    across = matmul(matmul(t - matmul(u, along), v) / w[..., None, :], adjoint(v))
+    return u, matmul(matmul(u, v), matmul(turned, adjoint(v))) + across
