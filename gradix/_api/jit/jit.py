@@ -31,7 +31,9 @@ from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.specialize import Tree, paths_of
-from gradix._api.jit.stats import Signature, Stats, TraceLog
+from gradix._api.jit.static_errors import incomparable, not_hashable
+from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
+from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
 from gradix._api.jit.traced import Traced, kind_of_traced
 from gradix._api.leaves import as_result, path_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
@@ -88,12 +90,13 @@ class JitFunction:
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
                  max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False,
-                 abstracted_axes: Any = None):
+                 abstracted_axes: Any = None, symbolic: Any = None):
         stand_in(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
         self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
         self._donate_strict, self._abstracted_axes = donate_strict, abstracted_axes
+        self._symbolic = None if symbolic is None else SymbolicSizes(symbolic, self._name)
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
         self._has_static = bool(static_argnums or static_argnames)
         self._cache: dict[tuple, Traced] = {}
@@ -180,9 +183,10 @@ class JitFunction:
         try:
             found = self._cache.get(key)
         except Exception as e:
-            raise self._incomparable(static, e) or e from None
+            raise incomparable(self._name, static, e) or e from None
         if found is None:
-            found = self._trace(leaves, tree, static, args, kwargs)
+            opens = self._symbolic is not None and not is_open(leaves)
+            found = (self._of_open_sizes if opens else self._trace)(leaves, tree, static, args, kwargs)
             if not any(isinstance(c, Tracer) for c in found.consts):
                 self._keep(key, found)
                 if any(compared_by_identity(kind) for _, (kind, _) in static):
@@ -194,6 +198,20 @@ class JitFunction:
         if len(self._cache) >= _SIGNATURES_LIMIT:
             self._cache.pop(next(iter(self._cache)), None)
         self._cache[key] = traced
+
+    def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:
+        """The trace for these arguments, made from the one for all sizes that `symbolic` leaves open."""
+        assert self._symbolic is not None
+        dynamic, named, _ = self._split(args, kwargs)
+        opened = self._symbolic.open(leaves, dynamic, named)
+        if not is_open(opened):
+            return self._trace(leaves, tree, static, args, kwargs)
+        whole = self._traced(opened, tree, static, args, kwargs)
+
+        def make(closed, avals):
+            return kind_of_traced()(closed, whole.consts, whole.out_tree, whole.debug, self._name, whole.donated,
+                                    self._keep_unused, self._compiler_options, avals, self._log)
+        return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
         if self._abstracted_axes is not None:
@@ -271,7 +289,7 @@ class JitFunction:
             try:
                 static.append((place, fingerprint(value)))
             except (NoFingerprint, RecursionError) as e:
-                raise self._not_hashable(place, value, e) from None
+                raise not_hashable(self._name, place, value, e) from None
         return dynamic, named, tuple(static)
 
     def _parts(self, args, kwargs):
@@ -351,20 +369,6 @@ class JitFunction:
                           "Python value the function only branches on, name it in static_argnums or static_argnames."
                           ) from None
 
-    def _not_hashable(self, place, value, why) -> ValueError:
-        which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
-        return ValueError(f"Non-hashable static arguments are not supported: {self._name} got the static argument of "
-                          f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
-                          "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass.")
-
-    def _incomparable(self, static, error: Exception) -> ValueError | None:
-        """What to raise for static arguments that cannot be looked up."""
-        if not static:
-            return None
-        kinds = [kind for _, (kind, _) in static]
-        return ValueError(f"static arguments should be comparable using __eq__; comparing those of {self._name}, of "
-                          f"types {kinds}, raised {type(error).__name__}: {error}")
-
     # -- the rest of the public face -----------------------------------------------------------------------------------
 
     def __get__(self, instance, owner=None):
@@ -389,7 +393,7 @@ class JitFunction:
             >>> f.stats().reasons
             ('argument x: float32[3] -> float32[4]',)
         """
-        return self._log.stats(_reached(self._calls), paths_of(list(self._cache.values())))
+        return self._log.stats(reached(self._calls), paths_of(list(self._cache.values())))
 
     def _cache_size(self) -> int:
         return len(self._cache)
@@ -416,11 +420,6 @@ class JitFunction:
         return self._traced(leaves, tree, static, args, kwargs)
 
 
-def _reached(counter: count) -> int:
-    """How often `next` was called on a counter; unlike a sum, it misses no call of another thread."""
-    return int(repr(counter)[len("count("):-1])
-
-
 def _bound_axes() -> list:
     """The named axes a trace may use: a program depends on their sizes."""
     return [(name, t.size) for name, t in state.axes.items()]
@@ -429,7 +428,8 @@ def _bound_axes() -> list:
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
         backend: str | None = None, inline: bool = False, abstracted_axes=None, compiler_options: dict | None = None,
-        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False):
+        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False,
+        symbolic: Any = None):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
@@ -449,6 +449,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
         donate_strict: raise where no result can take over the memory of a donated argument, which otherwise only warns, or
             where a NumPy view of it is in use.
+        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only XLA compiles for each: a
+            text with a dimension for each axis, such as ``"n"`` or ``"b, _"`` (`export.symbolic_shape` has its grammar), None
+            for shapes that stay, or a tree of these that is a prefix of the positional arguments. Sizes are at least 1.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
@@ -474,7 +477,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                                  abstracted_axes=abstracted_axes, compiler_options=compiler_options,
                                  max_traces=max_traces, specialize=specialize,
-                                 max_paths=max_paths, donate_strict=donate_strict)
+                                 max_paths=max_paths, donate_strict=donate_strict, symbolic=symbolic)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
@@ -486,8 +489,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
                          f"donate_argnums={donated}. A static argument has no memory to donate.")
     abstracted.check_form(abstracted_axes)
+    check_symbolic(symbolic)
     if specialize and (donated or donated_names):
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
-                       max_paths if specialize else None, donate_strict, abstracted_axes)
+                       max_paths if specialize else None, donate_strict, abstracted_axes, symbolic)

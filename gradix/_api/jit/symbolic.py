@@ -1,0 +1,97 @@
+"""`jit(f, symbolic=...)`: one trace for all sizes of some axes, and a compiled program for each size it is called with."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.leaves import Typed
+from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
+from gradix._base.tree.prefix import broadcast_prefix
+from gradix._core.dimensions import parsing
+from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.scope import SymbolicScope
+from gradix._core.dimensions.solving import Solver
+from gradix._transforms.instantiate import instantiate
+
+_FORM = ("symbolic= takes a text such as \"n\" or \"b, _\" with a dimension for each axis of an array (`_` for a size the program "
+         "depends on, `...` for the rest), None for arrays whose shapes stay, or a tree of these that is a prefix of the "
+         "positional arguments")
+
+
+def check_form(spec: Any) -> None:
+    """Raise where a specification holds anything but texts and None.
+
+    Raises:
+        TypeError: it does.
+    """
+    for part in tree_flatten(spec, is_leaf=_is_spec)[0]:
+        if not _is_spec(part):
+            raise TypeError(f"{_FORM}; got {part!r} of type {type(part).__name__} in {spec!r}.")
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, str)
+
+
+class SymbolicSizes:
+    """The axes of a function's arguments whose sizes its trace leaves open.
+
+    Args:
+        spec: as `jit` takes it.
+        name: of the function.
+    """
+
+    def __init__(self, spec: Any, name: str):
+        self.spec, self.name = spec, name
+        self.scope = SymbolicScope()
+
+    def open(self, leaves: list, dynamic: tuple, named: dict) -> list[Typed]:
+        """The arguments' types with dimensions in place of the sizes that are left open."""
+        specs = self._specs(dynamic) + [None] * len(tree_flatten(named)[0])
+        out = []
+        for i, (x, spec) in enumerate(zip(leaves, specs)):
+            aval = x.aval
+            if spec is not None:
+                try:
+                    aval = aval.update(shape=parsing.shape(spec, self.scope, aval.shape))
+                except ValueError as e:
+                    raise ValueError(f"the symbolic shape {spec!r} of {self._path(i, dynamic)} of {self.name}: {e}") from None
+            out.append(Typed(aval))
+        return out
+
+    def _specs(self, dynamic: tuple) -> list:
+        try:
+            return broadcast_prefix(self.spec, dynamic, is_leaf=_is_spec)
+        except ValueError as e:
+            raise ValueError(f"symbolic={self.spec!r} is no prefix of the {len(dynamic)} positional arguments of {self.name}: {e}. "
+                             f"{_FORM}.") from None
+
+    def _path(self, i: int, dynamic: tuple) -> str:
+        paths = tree_flatten_with_path(dynamic)[0]
+        return f"args{keystr(paths[i][0])}" if i < len(paths) else "an argument"
+
+    def instance(self, traced, leaves: list, make: Callable) -> Any:
+        """The trace for open sizes, as one for the sizes of some arguments.
+
+        Args:
+            traced: the trace of what `open` gave.
+            leaves: the arguments of a call.
+            make: `(program, types of the arguments) -> Traced`.
+
+        Raises:
+            ValueError: the sizes do not fit the dimensions.
+        """
+        names = [f"args[{i}]" if n is None else n for i, n in enumerate(self._names(traced))]
+        solver = Solver(traced.avals, names)
+        solver.require_solvable()
+        values = solver.solve([x.aval.shape for x in leaves])
+        return make(instantiate(traced.jaxpr, values), [x.aval for x in leaves])
+
+    def _names(self, traced) -> list:
+        known = traced.debug.arg_names
+        return [known[i] if i < len(known) else None for i in range(len(traced.avals))]
+
+
+def is_open(leaves) -> bool:
+    """Whether the type of any leaf leaves a size open."""
+    return any(is_symbolic_shape(x.aval.shape) for x in leaves)
