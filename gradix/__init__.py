@@ -53,6 +53,7 @@ from gradix._core.refs import (
     freeze as freeze,
     new_ref as new_ref,
 )
+from gradix._core.named_sharding import NamedSharding as NamedSharding
 from gradix._core.sharding import PartitionSpec as P, Shard as Shard
 from gradix._api.derivatives.autodiff import (
     grad as grad,
@@ -79,8 +80,6 @@ from gradix._api.devices import (
     copy_to_host_async as copy_to_host_async,
     default_backend as default_backend,
     device_count as device_count,
-    device_get as device_get,
-    device_put as device_put,
     devices as devices,
     effects_barrier as effects_barrier,
     host_count as host_count,
@@ -93,6 +92,20 @@ from gradix._api.devices import (
     process_count as process_count,
     process_index as process_index,
     process_indices as process_indices,
+)
+from gradix._api.meshes import (
+    make_mesh as make_mesh,
+    set_mesh as set_mesh,
+)
+from gradix._api.constraints import reshard as reshard
+from gradix._api.placing import (
+    device_get as device_get,
+    device_put as device_put,
+    device_put_replicated as device_put_replicated,
+    device_put_sharded as device_put_sharded,
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
 from gradix._api.inspect import (
     closure_convert as closure_convert,

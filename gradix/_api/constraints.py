@@ -1,25 +1,32 @@
-"""with_sharding_constraint."""
+"""What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
 from __future__ import annotations
 
 from gradix._api.derivatives.autodiff import arrays
+from gradix._api.placing import as_sharding, placed
+from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array_layouts import Format, Layout
+from gradix._core.mesh import AbstractMesh
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
+from gradix._core.trace import bind, state
+from gradix._ops.sharding import reshard_p, shard_alike_p, sharding_constraint_p
+
+_options = _config.state
 
 
 def with_sharding_constraint(x, shardings):
-    """`x`, with the placement asked for.
-
-    On one device every placement is that device's, so nothing moves; what is asked for is checked all the same.
+    """`x`, which the compiler is to divide as asked for; a concrete array is put there.
 
     Args:
         x: arrays in a pytree.
-        shardings: `Sharding`s in a pytree whose structure is a prefix of that of `x`.
+        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose structure is a prefix of that of `x`.
 
     Raises:
         TypeError: a leaf is no sharding.
         ValueError: the structures differ, or a sharding does not fit an array.
         RuntimeError: a `PartitionSpec` is given and no mesh is in context.
-        NotImplementedError: a sharding over several devices.
 
     Example:
         >>> import gradix
@@ -28,30 +35,103 @@ def with_sharding_constraint(x, shardings):
         >>> lax.with_sharding_constraint(gradix.numpy.ones(2), here)
         Array([1., 1.], dtype=float32)
     """
+    return _constrained("with_sharding_constraint", sharding_constraint_p, x, shardings)
+
+
+def _constrained(name: str, prim, x, shardings):
     leaves, tree = flatten(x)
     try:
         spread = broadcast_prefix(shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec)))
     except ValueError as e:
-        raise ValueError("with_sharding_constraint shardings specification must be a tree prefix of the corresponding value. "
-                         f"{e}") from None
-    out = arrays("with_sharding_constraint", leaves, tree, "x")
-    for leaf, sharding in zip(out, spread, strict=True):
-        _check(leaf.aval.shape, sharding)
-    return tree.unflatten(out)
+        raise ValueError(f"{name} shardings specification must be a tree prefix of the corresponding value. {e}") from None
+    given = arrays(name, leaves, tree, "x")
+    return tree.unflatten([_apply(name, prim, a, s) for a, s in zip(given, spread, strict=True)])
 
 
-def _check(shape: tuple, sharding) -> None:
+def _apply(name: str, prim, x, given):
+    sharding = _checked(name, x, given)
+    if type(x) is ArrayImpl and state.stage is None and not isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+        return placed(x, sharding)
+    return bind(prim, (x,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else x
+
+
+def _checked(name: str, x, sharding) -> Sharding:
     if sharding is None:
-        raise ValueError("One of with_sharding_constraint arguments got sharding None which is not allowed. Pass "
+        raise ValueError(f"One of {name} arguments got sharding None which is not allowed. Pass "
                          "gradix.sharding.Sharding instances; leave the call out where nothing is asked for.")
-    if isinstance(sharding, PartitionSpec):
-        raise RuntimeError("with_sharding_constraint requires a non-empty mesh in context if you are passing "
-                           f"`PartitionSpec`s to shardings, got {sharding}. Pass a Sharding, which names its devices.")
-    if not isinstance(sharding, Sharding):
+    if isinstance(sharding, PartitionSpec) and (_options.gradix_mesh is None or not _options.gradix_mesh.axis_names):
+        raise RuntimeError(f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to shardings, got "
+                           f"{sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
+                           "`Sharding`s, which name their devices.")
+    if not isinstance(sharding, (Sharding, PartitionSpec)):
         raise TypeError("shardings leaf specifications are expected to be Sharding or PartitionSpec instances, got "
                         f"{sharding!r} of type {type(sharding).__name__}. For a device write "
                         "gradix.sharding.SingleDeviceSharding(device).")
-    sharding.check_compatible_aval(shape)
-    if len(sharding.device_set) > 1:
-        raise NotImplementedError(f"with_sharding_constraint over {len(sharding.device_set)} devices is not possible yet: "
-                                  f"{sharding}. Shardings of one device are.")
+    found = as_sharding(sharding, name)
+    try:
+        found.check_compatible_aval(x.aval.shape)
+    except ValueError as e:
+        raise ValueError(f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}") from None
+    found.shard_shape(x.aval.shape)
+    return found
+
+
+def reshard(xs, out_shardings):
+    """A tree of arrays divided anew, and with that in their types where mesh axes are `Explicit`.
+
+    Args:
+        xs: arrays.
+        out_shardings: a NamedSharding, or a PartitionSpec on the mesh in force, or a tree prefix of these.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> with gradix.set_mesh(gradix.make_mesh((1,), ("data",))):
+        ...     gradix.sharding.reshard(jnp.ones(2), P("data"))
+        Array([1., 1.], dtype=float32)
+    """
+    return _constrained("reshard", reshard_p, xs, out_shardings)
+
+
+def shard_alike(x, y):
+    """`x` and `y`, which the compiler is to divide in one way.
+
+    Raises:
+        ValueError: they differ in shape.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> shard_alike(jnp.ones(2), jnp.zeros(2))
+        (Array([1., 1.], dtype=float32), Array([0., 0.], dtype=float32))
+    """
+    x, y = as_array(x), as_array(y)
+    if x.aval.shape != y.aval.shape:
+        raise ValueError(f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and {y.aval.shape}.")
+    return tuple(bind(shard_alike_p, (x, y), {}))
+
+
+def with_layout_constraint(x, layouts):
+    """`x`, which the compiler is to lay out in memory so.
+
+    Args:
+        x: arrays in a pytree.
+        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in C order between operations;
+            another order is checked, and has no effect on values.
+
+    Raises:
+        ValueError: a layout does not name each axis of its array once.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.layout import Layout
+        >>> with_layout_constraint(jnp.ones((1, 2)), Layout((1, 0)))
+        Array([[1., 1.]], dtype=float32)
+    """
+    leaves, tree = flatten(x)
+    given = broadcast_prefix(layouts, x, lambda v: v is None or isinstance(v, (Layout, Format)))
+    for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
+        wanted = layout.layout if isinstance(layout, Format) else layout
+        if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):
+            raise ValueError(f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; major_to_minor "
+                             f"names each of its {a.aval.ndim} axes once.")
+    return tree.unflatten(leaves)

@@ -4,19 +4,13 @@ from __future__ import annotations
 import os
 import platform as _platform
 import sys
-from typing import Any
 
 import numpy as np
 
-from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
-from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._base.tree import tree_flatten as flatten
+from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._core.operators import Array, install
-from gradix._core.sharding import Shard, Sharding, SingleDeviceSharding
-from gradix._core.trace import Tracer
 from gradix._runtime import xla
-from gradix._runtime.program import to_device
 from gradix._version import __version__
 
 # -- devices -----------------------------------------------------------------------------------------------------------
@@ -139,95 +133,6 @@ def default_backend() -> str:
     return xla.devices()[0].platform
 
 
-# -- moving ------------------------------------------------------------------------------------------------------------
-
-class _Placement:
-    """What `device_put` keeps with an array: the device it was committed to, and its buffer there."""
-
-    __slots__ = ("device", "buffer")
-
-    def __init__(self, device, buffer):
-        self.device, self.buffer = device, buffer
-
-
-def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """A tree of arrays, each on a device.
-
-    Args:
-        x: arrays, or anything convertible to one, in a tree.
-        device: a device, a sharding on one device, or a tree prefix of them; None leaves the choice open.
-        src: where the arrays come from; accepted, not needed.
-        donate, may_alias: whether the new arrays may take over the memory of the old. They never do here.
-
-    Raises:
-        ValueError: `device` is neither, or no tree prefix of `x`.
-
-    Example:
-        >>> import gradix
-        >>> gradix.device_put({"w": 1.5}, gradix.devices()[0])
-        {'w': Array(1.5, dtype=float32, weak_type=True)}
-    """
-    leaves, tree = flatten(x)
-    if device is None or _is_place(device):
-        places = [device] * len(leaves)
-    else:
-        places = flatten_axes("device_put device", tree, device)
-    return tree.unflatten([_put(leaf, place) for leaf, place in zip(leaves, places)])
-
-
-def _is_place(x) -> bool:
-    return x is None or isinstance(x, Sharding) or hasattr(x, "device_kind")
-
-
-def _put(x, place):
-    if not _is_place(place):
-        raise ValueError(f"device_put only accepts None, a Device, a Sharding or a tree of these values as `device`; "
-                         f"got {place!r} of type {type(place).__name__}.")
-    try:
-        x = as_array(x)
-    except TypeError as e:
-        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
-    if isinstance(x, Tracer) or place is None:
-        return x
-    return _committed_to(x, _one_device(place))
-
-
-def _one_device(place):
-    if not isinstance(place, Sharding):
-        return place
-    if place.num_devices != 1:
-        raise ValueError(f"device_put takes a sharding on one device, got {place} on {place.num_devices} devices.")
-    return next(iter(place.device_set))
-
-
-def _committed_to(x, device) -> ArrayImpl:
-    """The array on `device`. The host's value is kept, so that programs for other devices can use it too."""
-    out = ArrayImpl(x.host, x.aval)
-    if device == xla.local_devices()[0]:
-        out._buffer = x._buffer if x._buffer is not None else xla.put(x.host, x.aval, owned=True)
-        out._extra = _Placement(device, out._buffer)
-    else:
-        out._extra = _Placement(device, xla.put(x.host, x.aval, device, owned=True))
-    return out
-
-
-def device_get(x):
-    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays, which have no values yet.
-
-    Example:
-        >>> import gradix, gradix.numpy as jnp
-        >>> gradix.device_get({"a": jnp.arange(3), "b": 2})
-        {'a': array([0, 1, 2], dtype=int32), 'b': 2}
-    """
-    return tree_map(_fetched, x)
-
-
-def _fetched(leaf):
-    if not isinstance(leaf, Array) or isinstance(leaf, Tracer) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
-        return leaf
-    return np.asarray(leaf)
-
-
 def block_until_ready(x):
     """Wait until all arrays in a tree have been computed; returns the tree.
 
@@ -309,53 +214,3 @@ def print_environment_info(return_string: bool = False) -> str | None:
     if return_string:
         return text
     return print(text)
-
-
-# -- members of arrays -------------------------------------------------------------------------------------------------
-
-def _placement(x) -> _Placement | None:
-    found = getattr(x, "_extra", None)
-    return found if type(found) is _Placement else None
-
-
-def _device_of(x):
-    found = _placement(x)
-    if found is None and isinstance(x, Tracer):
-        raise AttributeError("A traced array is on no device yet: placement is known of concrete arrays, outside jit.")
-    return found.device if found is not None else xla.local_devices()[0]
-
-
-def _shards(x) -> list[Shard]:
-    return [Shard(_device_of(x), (slice(None),) * x.ndim, x)]
-
-
-def _devices(self):
-    """The set of devices that hold the array."""
-    return {_device_of(self)}
-
-
-def _addressable_data(self, index: int):
-    """The part of the array on the device of number `index` among this process's."""
-    return _shards(self)[index].data
-
-
-def _unsafe_buffer_pointer(self) -> int:
-    """The address of the values on their device, good only while the array lives."""
-    if isinstance(self, Tracer):
-        raise AttributeError("A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit.")
-    return xla.unsafe_buffer_pointer(to_device(self))
-
-
-_MEMBERS: dict[str, Any] = {
-    "sharding": property(lambda x: SingleDeviceSharding(_device_of(x))),
-    "device": property(_device_of),
-    "devices": _devices,
-    "committed": property(lambda x: _placement(x) is not None),
-    "is_fully_addressable": property(lambda x: True),
-    "is_fully_replicated": property(lambda x: True),
-    "addressable_shards": property(_shards),
-    "global_shards": property(_shards),
-    "addressable_data": _addressable_data,
-    "unsafe_buffer_pointer": _unsafe_buffer_pointer,
-}
-install(_MEMBERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from math import prod
 from sys import getrefcount
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -27,8 +28,10 @@ class ShapedArray:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
-    sharding = None
+    sharding: Any = None
     vma: frozenset = frozenset()
+    place: Any = None                               # of concrete arrays that are committed to devices
+    plain = property(lambda self: self)
 
     shape: tuple
     dtype: Any
@@ -86,11 +89,71 @@ def _drop_unused() -> None:
     _limit = max(_limit, 2 * len(_table))
 
 
+class LocatedArray(ShapedArray):
+    """The type of an array that also says where it lies; as interned as the others.
+
+    `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within `shard_map` varies, and
+    `sharding` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
+    """
+
+    __slots__ = ("plain", "place", "vma", "sharding")
+    plain: Any
+    place: Any
+    vma: frozenset
+    sharding: Any
+
+    def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
+        plain = self.plain.update(shape=shape, dtype=dtype, weak_type=weak_type)
+        return located(plain, vma=self.vma, sharding=self.sharding if plain.shape == self.shape else None)
+
+    def strip_weak_type(self) -> ShapedArray:
+        return located(self.plain.strip_weak_type(), self.place, self.vma, self.sharding)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
+        sizes = [str(n) for n in self.shape]
+        if self.sharding is not None:
+            for i, p in enumerate(self.sharding.spec):
+                if p is not None:
+                    sizes[i] += f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
+        text = f"{name}[{','.join(sizes)}]"
+        names = sorted(map(str, self.vma))
+        return text if not names else f"{text}{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
+
+    def __reduce__(self):
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+_located: WeakValueDictionary = WeakValueDictionary()
+
+
+def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), sharding=None) -> ShapedArray:
+    """The one type that is `plain`, and lies there; `plain` itself where nothing is said of that."""
+    if place is None and not vma and sharding is None:
+        return plain
+    key = (plain, place, vma, sharding)
+    found = _located.get(key)
+    if found is not None:
+        return found
+    aval = object.__new__(LocatedArray)
+    aval.shape, aval.dtype, aval.weak_type = plain.shape, plain.dtype, plain.weak_type
+    aval.ndim, aval.size = plain.ndim, plain.size
+    aval.plain, aval.place, aval.vma, aval.sharding = plain, place, vma, sharding
+    return _located.setdefault(key, aval)
+
+
+def within(aval: ShapedArray) -> ShapedArray:
+    """The type that an array of type `aval` has inside of a program."""
+    return located(aval.plain, vma=aval.vma, sharding=aval.sharding)
+
+
 class AbstractToken:
     """The type of an ordering token."""
 
     __slots__ = ()
     shape, dtype, weak_type, ndim, size = (), np.dtype(bool), False, 0, 0
+    place = sharding = None
+    vma: frozenset = frozenset()
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return "Tok"

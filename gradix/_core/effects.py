@@ -59,6 +59,24 @@ class NamedAxisEffect(Effect):
         return hash((NamedAxisEffect, self.name))
 
 
+class MeshEffect(Effect):
+    """The equation is for the devices of a mesh, so that the program it is in must run on these."""
+
+    __slots__ = ("mesh",)
+
+    def __init__(self, mesh):
+        self.mesh = mesh
+
+    def __repr__(self) -> str:
+        return f"MeshEffect({self.mesh})"
+
+    def __eq__(self, other) -> bool:
+        return type(other) is MeshEffect and self.mesh == other.mesh
+
+    def __hash__(self) -> int:
+        return hash((MeshEffect, self.mesh))
+
+
 no_effects: frozenset = frozenset()
 debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()
@@ -70,4 +88,4 @@ def is_ordered(effect: Effect) -> bool:
 
 def is_kept(effects) -> bool:
     """Whether an equation with these effects must run though nobody reads its results."""
-    return any(not isinstance(e, NamedAxisEffect) for e in effects)
+    return any(not isinstance(e, (NamedAxisEffect, MeshEffect)) for e in effects)

@@ -65,6 +65,7 @@ class Primitive:
     specialise: Callable[..., Any] | None = None
     live: str | None = None    # how a cotangent's dead elements stay so: see _ops/live.py
     selects: Any = False       # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    placed = False             # whether it is for the devices of a mesh that its parameters name
     only_backward = False      # whether of this linear map only the transpose is known
     neutral: int | None = None # a coefficient that does no harm, for products with one
     singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
@@ -102,6 +103,10 @@ class Primitive:
 
     def names(self, params) -> tuple:
         """The named axes the primitive communicates over."""
+        return ()
+
+    def asked_of(self, params) -> tuple:
+        """The shardings that the parameters ask of the results; empty where they ask for none."""
         return ()
 
     def show(self, params) -> dict:

@@ -21,6 +21,8 @@ class AbstractRef(AbstractValue):
     """The type of a `Ref`: that of the array it holds."""
 
     __slots__ = ("inner_aval", "memory_space", "kind")
+    place = sharding = None
+    vma: frozenset = frozenset()
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
         self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind

@@ -31,6 +31,8 @@ class PartitionSpec:
 
     def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
         self.partitions = tuple([_partition(p) for p in partitions])
+        if unreduced or reduced:
+            _check_reductions(self.partitions, unreduced, reduced)
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
     def update(self, partitions=None, unreduced=None, reduced=None) -> PartitionSpec:
@@ -69,8 +71,6 @@ class PartitionSpec:
         return self.partitions, self.unreduced, self.reduced
 
     def __eq__(self, other) -> bool:
-        if isinstance(other, tuple):
-            return not (self.unreduced or self.reduced) and self.partitions == tuple([_partition(p) for p in other])
         return isinstance(other, PartitionSpec) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -78,6 +78,8 @@ class PartitionSpec:
 
     def __repr__(self) -> str:
         parts = [repr(p) for p in self.partitions]
+        if not self.unreduced and not self.reduced:
+            return f"P{self.partitions}"
         for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if axes:
                 parts.append(f"{name}={{{', '.join(map(repr, sorted(axes, key=str)))}}}")
@@ -92,6 +94,18 @@ def _partition(p):
     if isinstance(p, (list, tuple)):
         return None if not p else p[0] if len(p) == 1 else tuple(p)
     return p
+
+
+def _check_reductions(partitions, unreduced, reduced) -> None:
+    used = {a for p in partitions if p is not None and p is not UNCONSTRAINED for a in (p if isinstance(p, tuple) else (p,))}
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if not isinstance(axes, (set, frozenset)):
+            raise TypeError(f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type {type(axes)}")
+        if None in axes:
+            raise ValueError(f"{name} cannot contain None: it holds names of mesh axes; got {axes}.")
+        if used & set(axes):
+            raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
+                             f"{partitions} and {name} axes: {axes}")
 
 
 def _rebuild(partitions, unreduced, reduced) -> PartitionSpec:
@@ -184,6 +198,30 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class Placement:
+    """Where a concrete array lies, and whether it was put there for good: part of its type, so that equal ones are equal."""
+
+    __slots__ = ("sharding", "is_committed", "device", "is_whole", "_hash")
+
+    def __init__(self, sharding: Sharding, is_committed: bool = True):
+        self.sharding, self.is_committed = sharding, is_committed
+        devices = sharding.device_set if sharding.num_devices == 1 else ()
+        self.device = next(iter(devices)) if devices else None
+        # Whole on each device, all of which are of this process: its values can be had, and be worked with, on the host.
+        self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
+        self._hash = hash((sharding, is_committed))
+
+    def __eq__(self, other) -> bool:
+        return self is other or (isinstance(other, Placement) and self.is_committed == other.is_committed
+                                 and self.sharding == other.sharding)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Placement({self.sharding}, is_committed={self.is_committed})"
 
 
 class Shard:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, scalar_array
-from gradix._core.aval import make_aval
+from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -209,12 +209,13 @@ def convert(x, dtype, weak_type: bool = False):
         if aval.weak_type == weak_type:
             return x
         if type(x) is ArrayImpl and x._buffer is None:
-            return ArrayImpl(x._host, make_aval(aval.shape, dtype, weak_type))
+            return ArrayImpl(x._host, located(make_aval(aval.shape, dtype, weak_type), aval.place))
     elif (type(x) is ArrayImpl and not aval.shape and x._host is not None
           and not dtypes.is_extended(dtype) and not dtypes.is_extended(aval.dtype)):
         # A known scalar stays a literal of the program: constants fold while tracing.
         with np.errstate(all="ignore"):
-            return ArrayImpl(np.asarray(converter(aval.dtype, dtype)(x._host)), make_aval((), dtype, weak_type))
+            known = np.asarray(converter(aval.dtype, dtype)(x._host))
+            return ArrayImpl(known, located(make_aval((), dtype, weak_type), aval.place))
     return bind(convert_element_type_p, (x,), {"new_dtype": dtype, "weak_type": weak_type})
 
 

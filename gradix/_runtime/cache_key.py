@@ -21,12 +21,15 @@ def key_of(text: str, options: xla.Options, device=None) -> str:
 
     Args:
         text: the program in StableHLO.
-        device: where it will run; None is the first.
+        device: where it will run; None is the first, a tuple stands for several, in the order of its partitions.
     """
-    device = xla.local_devices()[0] if device is None else device
+    several = device if isinstance(device, tuple) else ()
+    device = several[0] if several else xla.local_devices()[0] if device is None else device
     h = hashlib.blake2b(_process_part(), digest_size=20)
     asked = xla.options_key(options, device.platform)
     h.update(f"{device.platform} {device.device_kind} {device.id}\n{asked}\n".encode())
+    if several:
+        h.update(f"{[(d.id, d.process_index) for d in several]}\n".encode())
     h.update(text.encode())
     return h.hexdigest()
 

@@ -47,6 +47,33 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     return Obtained(made, False)
 
 
+def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings) -> Obtained:
+    """As `obtain`, of a program for several devices, or for one that is not the first.
+
+    Args:
+        devices: in the order of the program's partitions.
+        mesh, out_shardings: see `xla.compile_partitioned`.
+    """
+    start, why = time.perf_counter(), ""
+    entries = disk_cache.current() if not module.host_callbacks else None
+    key = key_of(module.text, options, devices) if entries is not None else ""
+    payload = entries.read(key) if entries is not None else None
+    rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices, mesh, list(out_shardings))
+    if entries is not None and payload is not None:
+        try:
+            found = xla.compile_partitioned(module.text, *rest, blob=payload)
+            events.tell("load", name, time.perf_counter() - start)
+            return Obtained(found, True)
+        except (xla.RuntimeFailure, ValueError) as error:
+            entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
+    made = xla.compile_partitioned(module.text, *rest)
+    seconds = time.perf_counter() - start
+    if entries is not None:
+        why = "not on disk" if _keep(entries, key, made, seconds) else "not on disk, and not kept there"
+    events.tell("compile", name, seconds, why)
+    return Obtained(made, False)
+
+
 def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable | None:
     payload = entries.read(key)
     if payload is None:

@@ -11,9 +11,13 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
+from gradix._core.aval import located
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.key_flow import run_checked
+from gradix._core.mesh import Mesh
+from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._runtime import policy, xla
+from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch, to_device
 
 _PROGRAMS_LIMIT = 1024
@@ -96,6 +100,13 @@ def evaluate(prim, args, params):
 
 def _decide(prim, args, params, key):
     """Evaluate by the host rule, which is remembered under `key`, or by XLA."""
+    if (_options.gradix_mesh is not None or _options.jax_default_device is not None or prim.placed
+            or any(a.aval.place is not None for a in args)):
+        return _somewhere(prim, args, params, key)
+    return _decide_here(prim, args, params, key)
+
+
+def _decide_here(prim, args, params, key):
     host = prim.host
     if host is None:
         if prim.run is not None:
@@ -125,6 +136,95 @@ def _decide(prim, args, params, key):
         quick = prim.specialise(*[a.aval for a in args], **params) if prim.specialise else None
         _plans[key] = quick or (partial(host, **params) if params else host), out, prim.silent
     return wrapped
+
+
+def _somewhere(prim, args, params, key):
+    """Evaluate where the operands lie, or where the options ask for it."""
+    place = _place_of(prim, args, params)
+    if place is not None and not place.is_whole or prim.placed:
+        return _placed_program(prim, args, params)
+    plain = [a if a.aval.place is None else _here(a) for a in args]
+    if place is None:
+        return _decide_here(prim, plain, params, None)
+    out = _decide_here(prim, plain, params, None)
+    if not isinstance(out, list):
+        out = _there(out, place)
+        plain_key = (prim, _options.context, *[a.aval for a in plain], *params, *params.values()) if params else (
+            prim, _options.context, *[a.aval for a in plain])
+        plan = _decided(prim, plain, params, plain_key) if key is not None else None
+        if plan is not None:
+            _plans[key] = plan[0], out.aval, plan[2]
+        return out
+    return [_there(o, place) for o in out]
+
+
+def _decided(prim, args, params, key):
+    """What would be remembered of this operation on plain arrays."""
+    try:
+        found = _plans.get(key)
+        if found is None and prim.host is not None and not prim.multiple_results and 0 < len(args) < 4:
+            _decide_here(prim, args, params, key)
+            found = _plans.pop(key, None)
+    except TypeError:
+        return None
+    return found
+
+
+def _here(x):
+    """The array without its place, to be worked with on the host."""
+    return ArrayImpl(x.host, x.aval.plain)
+
+
+def _there(x, place):
+    """A result with the place of its operands; its buffer is made there when it is needed."""
+    return ArrayImpl(x.host, located(x.aval.plain, place)) if type(x) is ArrayImpl else x
+
+
+def _place_of(prim, args, params):
+    """Where an operation takes place: where its committed operands lie, or where the options ask for."""
+    places = [a.aval.place for a in args]
+    found = next((p for p in places if p is not None and p.is_committed), None)
+    if found is not None:
+        if any(p is not found and p is not None and p.is_committed for p in places):
+            named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.aval.plain.str_short()}", a.aval.place.sharding)
+                     for i, a in enumerate(args) if a.aval.place is not None and a.aval.place.is_committed]
+            home_of(named, (), prim.name)
+            return next((p for p in places if p is not None and p.is_committed and not p.is_whole), found)
+        return found
+    mesh, device = _options.gradix_mesh, _options.jax_default_device
+    if isinstance(mesh, Mesh) and not mesh.empty:
+        return committed(whole_on(Home(mesh._flat_devices_tuple, mesh)))
+    found = next((p for p in places if p is not None), None)
+    if found is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
+        return Placement(SingleDeviceSharding(device), False)
+    return found
+
+
+_NAMES = "xyzabc"
+
+
+def _placed_program(prim, args, params):
+    """Apply a primitive to arrays on several devices by compiling it alone for these."""
+    avals = tuple([a.aval for a in args])
+    try:
+        key = prim, _options.context, avals, tuple([(k, type(v), v) for k, v in params.items()])
+        program = _programs.get(key)
+    except TypeError:
+        key = program = None
+    if program is None:
+        closed = single(prim, [a.plain for a in avals], params)
+        named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}", a.place.sharding)
+                 for i, a in enumerate(avals) if a.place is not None and a.place.is_committed]
+        home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
+        program = PlacedProgram(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
+        if key is not None:
+            if len(_programs) >= _PROGRAMS_LIMIT:
+                del _programs[next(iter(_programs))]
+            _programs[key] = program
+    results = program(args)
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        check_floats(prim.name, results)
+    return results if prim.multiple_results else results[0]
 
 
 def _evaluate_many(prim, args, params, out, mode, checked):

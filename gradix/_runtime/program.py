@@ -30,7 +30,9 @@ def to_device(array: ArrayImpl):
         host = array._host
         if host is None:
             raise _deleted(array)
-        buffer = array._buffer = xla.put(host, array.aval, owned=True)
+        place = array.aval.place
+        buffer = array._buffer = (xla.put(host, array.aval, owned=True) if place is None
+                                  else xla.put_sharded(host, array.aval, place.sharding))
     return buffer
 
 
@@ -38,7 +40,15 @@ def fetch(array: ArrayImpl):
     """The value of an array that is only on the device."""
     if array._buffer is None:
         raise _deleted(array)
-    return xla.get(array._buffer)
+    place = array.aval.place
+    if place is None or place.device is not None:
+        return xla.get(array._buffer)
+    if not place.sharding.is_fully_addressable and not place.sharding.is_fully_replicated:
+        raise RuntimeError(
+            f"Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible: "
+            f"{array.aval.str_short()} lies on {place.sharding}. You can use `multihost_utils.process_allgather` to print the "
+            "global array or use `.addressable_shards` method of jax.Array to inspect the addressable (process local) shards.")
+    return xla.gather(array._buffer, array.aval, place.sharding)
 
 
 class Donation:

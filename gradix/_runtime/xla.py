@@ -48,6 +48,16 @@ from gradix._runtime.xla_program import (
     hlo_text as hlo_text,
     honours_small_loops as honours_small_loops,
 )
+from gradix._runtime.xla_sharded import (
+    PartitionedExecutable as PartitionedExecutable,
+    gather as gather,
+    join as join,
+    layout_of as layout_of,
+    move as move,
+    part_of as part_of,
+    parts as parts,
+    put_parts as put_parts,
+)
 from gradix._runtime.xla_staging import (
     staging as staging,
 )

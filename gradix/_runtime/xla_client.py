@@ -4,12 +4,15 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from jaxlib import _jax
 from jaxlib.version import __version__ as jaxlib_version
 
+from gradix._base import config
 from gradix._base.lazy import lazy_module
 
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
@@ -17,6 +20,7 @@ hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # sl
 RuntimeFailure = _jax.JaxRuntimeError
 Device = _jax.Device
 
+_options = config.state
 _client: Any = None
 _lock = threading.Lock()
 _settings: dict[str, Any] = {}
@@ -45,8 +49,44 @@ def client():
         with _lock:
             if _client is None:
                 _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
-                _client = xc.make_cpu_client(asynchronous=False, **_settings)
+                _client = xc.make_cpu_client(asynchronous=False, **{**_asked_devices(), **_settings})
     return _client
+
+
+def _asked_devices() -> dict[str, int]:
+    """How many devices the CPU is to be: by the option, else by XLA's flag, else one."""
+    asked = _options.jax_num_cpu_devices
+    if asked is None or asked < 1:
+        found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+        asked = int(found[-1]) if found else 0
+    return {"num_devices": asked} if asked else {}
+
+
+def renew(in_use: Callable[[Any], list]) -> None:
+    """Give up the client, so that the next use of a device starts another one.
+
+    Args:
+        in_use: what, of the arrays on the client's devices, programs may still use, as text.
+
+    Raises:
+        RuntimeError: there are some.
+    """
+    global _client
+    with _lock:
+        if _client is None:
+            return
+        held = in_use(_client)
+        if held:
+            raise RuntimeError(f"the number of devices cannot change while arrays lie on those there are: {len(held)} do, "
+                               f"{'; '.join(held[:5])}{' and others' if len(held) > 5 else ''}. Delete them (x.delete()), or "
+                               "set the number before making any.")
+        _client = None
+        _places.clear()
+        for forget in on_renewal:
+            forget()
+
+
+on_renewal: list[Callable[[], Any]] = []         # what else knows devices
 
 
 @functools.lru_cache(None)

@@ -48,14 +48,20 @@ def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool =
                    unroll, narrow, spread_convolutions)
 
 
-def build(opts: Options, devices: np.ndarray, platform: str = "cpu") -> xc.CompileOptions:
-    """XLA's option object for a program on `devices`, an array of ids [replica, partition]."""
+def build(opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: list | None = None) -> xc.CompileOptions:
+    """XLA's option object for a program on `devices`, an array of ids [replica, partition].
+
+    With `chosen` the program is partitioned as its annotations say; it tells of which results XLA chooses the sharding.
+    """
     o = xc.CompileOptions()
     b = o.executable_build_options
     o.num_replicas = b.num_replicas = devices.shape[0]
     o.num_partitions = b.num_partitions = devices.shape[1]
     assignment = xc.DeviceAssignment.create(devices.astype(np.int32))
     o.device_assignment = b.device_assignment = assignment
+    if chosen is not None:
+        b.use_spmd_partitioning = b.use_shardy_partitioner = True
+        b.allow_spmd_sharding_propagation_to_output = chosen or [True]
     o.env_option_overrides = [(k, v) for k, v in _flags(opts, platform).items()
                               if k not in _dropped or k in dict(opts.overrides)]
     extra = b"".join([_extra_option(k, v) for k, v in _extras(opts, platform)])

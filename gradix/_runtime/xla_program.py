@@ -37,8 +37,7 @@ class Executable:
         self.device = where.device
         self.execute, self.has_callbacks, self.is_awaited = loaded.execute_sharded, has_callbacks, has_callbacks or has_host_kernels
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
-        run = _runner_with_callbacks if has_callbacks else _runner_with_host_kernels if has_host_kernels else _runner
-        self.run = run(loaded, handlers)
+        self.run = runner_for(has_callbacks, has_host_kernels)(loaded, handlers)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
@@ -174,6 +173,10 @@ def _handler(aval, where: Place) -> Any:
             found = _jax.array_result_handler(kind, where.sharding, True)
         where.handlers[aval] = found
     return found
+
+
+def runner_for(has_callbacks: bool, has_host_kernels: bool) -> Callable[..., Callable[[list], list]]:
+    return _runner_with_callbacks if has_callbacks else _runner_with_host_kernels if has_host_kernels else _runner
 
 
 def _runner(loaded, handlers: list) -> Callable[[list], list]:

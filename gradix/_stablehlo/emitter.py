@@ -108,7 +108,7 @@ class Emitter(Structured):
 
         An `ordered` one takes the ordering token last, and returns it last.
         """
-        key = id(jaxpr), ordered
+        key = id(jaxpr), ordered, self.manual
         symbol = self._symbols.get(key)
         if symbol is None:
             n = len(jaxpr.constvars)
@@ -154,6 +154,8 @@ class Emitter(Structured):
 
     def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
+        if self.manual is not None and self.manual.indices:
+            return self.inline(jaxpr, consts, args)                 # values of outside are needed inside
         consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)

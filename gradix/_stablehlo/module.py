@@ -9,6 +9,7 @@ import numpy as np
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.emitter import Emitter, identifier
+from gradix._stablehlo.shardings import Meshes
 from gradix._stablehlo.structured import HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
 
@@ -31,7 +32,8 @@ class LoweredModule(NamedTuple):
 def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
-                platform: str = "cpu", places: bool = False) -> LoweredModule:
+                platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
+                out_shardings=()) -> LoweredModule:
     """Spell a program as a StableHLO module.
 
     Args:
@@ -41,6 +43,8 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
         keep_unused: False leaves out arguments that nothing reads.
         places: end each operation with the user's file and line.
+        devices: those of a program over several, in the order of its partitions, with `in_shardings` and `out_shardings`
+            for it: a NamedSharding per argument and result, or None.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
     """
     jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places)
@@ -48,6 +52,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]
     kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used]
+    em.meshes = Meshes(devices)
     avals = [jaxpr.constvars[i].aval for i in hoisted] + [jaxpr.invars[i].aval for i in kept]
 
     def main(*args):
@@ -58,7 +63,13 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
 
     args, outs, text = em.body(avals, main)
     attrs = {k + len(hoisted): dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
-    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, len(hoisted))
+    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, len(hoisted), devices is not None)
+    if devices is not None:
+        module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)), "mhlo.num_replicas": np.int32(1)}
+        result_attrs = {k: dict((result_attrs or {}).get(k, {})) for k in range(len(outs))}
+        at = {i: k + len(hoisted) for k, i in enumerate(kept)}
+        _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)
+        _annotate(em, result_attrs, dict(enumerate(out_shardings)), outs)
     params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])
     results = ", ".join([f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)])
     returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({", ".join([v.type for v in outs])}) -> ()'
@@ -66,9 +77,16 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
     head = f"module @{identifier(name)}"
     if module_attrs:
         head += " attributes" + _attrs(module_attrs)
-    whole = "\n".join([head + " {", main_text, *em.functions, "}\n"])
+    whole = "\n".join([head + " {", *em.meshes.lines, main_text, *em.functions, "}\n"])
     return LoweredModule(whole, tuple(avals), tuple([v.aval for v in jaxpr.outvars]), tuple(em.host_callbacks),
                          tuple(kept), tuple([closed_jaxpr.consts[i] for i in hoisted]), lost)
+
+
+def _annotate(em, attrs: dict, shardings: dict, values) -> None:
+    """Add the shardings, by number, to the attributes of arguments or results."""
+    for k, sharding in shardings.items():
+        if sharding is not None:
+            attrs[k]["sdy.sharding"] = em.meshes.attribute(sharding, values[k].aval.ndim)
 
 
 def _used(jaxpr) -> set:
@@ -90,7 +108,7 @@ def _nbytes(aval) -> int:
     return aval.size * storage_dtype(aval.dtype).itemsize
 
 
-def _alias(jaxpr, outs, kept, donated, attrs, offset) -> tuple[int, ...]:
+def _alias(jaxpr, outs, kept, donated, attrs, offset, is_divided: bool) -> tuple[int, ...]:
     """Give each donated argument a result of its type to live on in; the indices that found none."""
     free: dict = {}
     for k, v in enumerate(outs):
@@ -100,7 +118,10 @@ def _alias(jaxpr, outs, kept, donated, attrs, offset) -> tuple[int, ...]:
         if i not in donated:
             continue
         places = free.get(tensor_type(jaxpr.invars[i].aval))
-        if places:
+        if places and is_divided:                   # which result it can be is known when these are divided
+            places.pop(0)
+            attrs[k + offset]["jax.buffer_donor"] = True
+        elif places:
             attrs[k + offset]["tf.aliasing_output"] = np.int32(places.pop(0))
         else:
             lost.append(i)

@@ -9,6 +9,7 @@ import numpy as np
 from gradix._base import config
 from gradix._core.aval import AbstractToken, make_aval
 from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
+from gradix._stablehlo.shardings import Manual, Meshes
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
 
@@ -37,6 +38,8 @@ class Structured(Writer):
         self.platform = platform
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
+        self.meshes = Meshes(None)              # of programs over several devices
+        self.manual: Manual | None = None       # inside of a region for one device's part
 
     def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
         """Reduce `xs` together over `axes`.

@@ -141,6 +141,20 @@ class Writer:
         names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
         return f'{{\n{head}{body}"stablehlo.return"({names}) : ({types}) -> ()\n}}'
 
+    def isolated_region(self, arg_avals, fn, end: str) -> str:
+        """As `region`, for operations whose regions see nothing of outside, not even constants."""
+        saved = self._lines, self._head, self._constants
+        self._lines, self._head, self._constants = [], [], {}
+        try:
+            args = [self.value(a) for a in arg_avals]
+            outs = list(fn(*args))
+            body = "".join([line + "\n" for line in (*self._head, *self._lines)])
+        finally:
+            self._lines, self._head, self._constants = saved
+        head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
+        names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
+        return f'{{\n{head}{body}"{end}"({names}) : ({types}) -> ()\n}}'
+
     def body(self, arg_avals, fn, prefix: str = "%arg") -> tuple[list[Value], list[Value], str]:
         """Arguments, results and text of a separate function body, written with names and constants of its own."""
         saved = self._lines, self._head, self._count, self._constants

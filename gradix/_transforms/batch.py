@@ -18,7 +18,8 @@ class AxisData:
         self.name, self.size, self.spmd_name = name, size, spmd_name
 
     def __eq__(self, other) -> bool:
-        return type(other) is AxisData and self.name == other.name and self.size == other.size
+        return (type(other) is AxisData and self.name == other.name and self.size == other.size
+                and self.spmd_name == other.spmd_name)
 
     def __hash__(self) -> int:
         return hash((self.name, self.size))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from gradix._base import source
 from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import within
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
@@ -34,7 +35,7 @@ class StagingTrace(Trace):
         self.captured: dict = {} if outer is None else outer       # NumPy arrays from outside, copied once
 
     def new_arg(self, aval) -> StagingTracer:
-        var = Var(aval)
+        var = Var(aval if aval.place is None else within(aval))
         self.invars.append(var)
         return StagingTracer(self, var)
 
@@ -54,6 +55,8 @@ class StagingTrace(Trace):
         if not isinstance(a, Array):
             a = as_array(a)
         aval = a.aval
+        if aval.place is not None:
+            aval = within(aval)
         if type(a) is ArrayImpl and not aval.shape and not isinstance(aval.dtype, ExtendedDType):
             return Literal(a, aval)
         found = self.consts.get(id(a))

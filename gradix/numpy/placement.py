@@ -1,7 +1,7 @@
 """Where arrays are put: the `device` and `out_sharding` arguments."""
 from __future__ import annotations
 
-from gradix._api.devices import device_put
+from gradix._api.placing import device_put
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 

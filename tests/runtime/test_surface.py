@@ -17,11 +17,12 @@ _FOLDER = pathlib.Path(runtime.__file__).parent
 
 # Every attribute of jaxlib's modules that the runtime reads.
 NAMES = {
-    "jaxlib._jax": {"Device", "DeviceList", "HostBufferSemantics", "JaxRuntimeError",
-                    "SingleDeviceSharding", "array_result_handler", "batched_device_put",
+    "jaxlib._jax": {"ArrayCopySemantics", "ArrayImpl", "Device", "DeviceList", "GSPMDSharding", "HostBufferSemantics",
+                    "JaxRuntimeError", "SingleDeviceSharding", "batched_copy_array_to_devices_with_sharding",
+                    "array_result_handler", "batched_device_put",
                     "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",
                     "hlo_module_cost_analysis", "mlir", "set_tracebacks_enabled"},
-    "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "make_cpu_client",
+    "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "OpSharding", "make_cpu_client",
                           "register_custom_call_target", "_version"},
     "jaxlib.version": {"__version__"},
     "jaxlib.mlir.ir": {"Context", "DialectRegistry", "FlatSymbolRefAttr", "InsertionPoint", "Location", "Module",

@@ -139,6 +139,8 @@ class Replay:
         if mode == "xla" or nans or infs or _options.jax_disable_jit:
             raise NotReplayable
         bound, avals = _of_arrays(function, args, kwargs)
+        if _options.gradix_mesh is not None or _options.jax_default_device is not None or any(a.place is not None for a in avals):
+            raise NotReplayable                                 # it runs where the arrays lie
         closed, tree = _program(bound, avals)
         if rule is not None:
             self.call = _ruled(rule, bound, closed, tree)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._core.array import ArrayImpl
-from gradix._core.aval import make_aval
+from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import is_extended
 from gradix._core.trace import state
 
@@ -54,6 +54,9 @@ def host_get(x, index) -> ArrayImpl | None:
     """
     if type(x) is not ArrayImpl or state.stage is not None:
         return None
+    place = x.aval.place
+    if place is not None and not place.is_whole:
+        return None
     h = x._host
     if h is None:
         h = _value(x)
@@ -69,7 +72,8 @@ def host_get(x, index) -> ArrayImpl | None:
         # A key stays a view: where it lies tells which key it is, when key reuse is checked.
         view = is_extended(aval.dtype) and type(index) is int
         out = h[index, ...] if view else np.asarray(out, h.dtype)
-    return ArrayImpl(out, make_aval(out.shape, aval.dtype, aval.weak_type))
+    found = make_aval(out.shape, aval.dtype, aval.weak_type)
+    return ArrayImpl(out, found if place is None else located(found, place))
 
 
 def host_update(x, index, y, op: str) -> ArrayImpl | None:
@@ -79,6 +83,8 @@ def host_update(x, index, y, op: str) -> ArrayImpl | None:
         op: "set", "add", "sub", "mul", "min" or "max". Repeated indices take part in turn.
     """
     if type(x) is not ArrayImpl or type(y) is not ArrayImpl or state.stage is not None:
+        return None
+    if x.aval.place is not y.aval.place:
         return None
     h, value = _value(x), _value(y)
     where = _numpy_index(index)

@@ -1,0 +1,136 @@
+"""The mesh in force, and meshes made for the devices there are."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from gradix._base import config as _config
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, empty_abstract_mesh, empty_mesh
+from gradix._core.sharding import SingleDeviceSharding
+from gradix._core.trace import state
+from gradix._runtime import xla
+
+_options = _config.state
+
+
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types=None, *, devices: Sequence | None = None) -> Mesh:
+    """A mesh of the devices there are.
+
+    Args:
+        axis_shapes: how many devices along each axis; together no more than there are.
+        axis_names: a name for each axis.
+        axis_types: an `AxisType` for each; `Explicit` by default.
+        devices: those to use; by default all of them, or the first so many.
+
+    Raises:
+        ValueError: there are too few devices, or not as many names as sizes.
+
+    Example:
+        >>> import gradix
+        >>> gradix.make_mesh((1,), ("data",)).axis_types
+        (Explicit,)
+    """
+    sizes, names = tuple(axis_shapes), tuple([axis_names] if isinstance(axis_names, str) else axis_names)
+    found = list(xla.devices() if devices is None else devices)
+    if len(found) < prod(sizes):
+        raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {sizes}. For tests on the CPU "
+                         "there can be more: gradix.config.update('jax_num_cpu_devices', n).")
+    types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
+    chosen = np.empty(prod(sizes), dtype=object)
+    chosen[:] = found[:prod(sizes)]
+    return Mesh(chosen.reshape(sizes), names, types)
+
+
+class set_mesh:
+    """Put a mesh in force: at once, and until the end of a `with` block where it is used in one.
+
+    Specs without a mesh are then of it, and programs run on its devices.
+
+    Args:
+        mesh: the mesh; None for none.
+
+    Raises:
+        ValueError: `mesh` is no Mesh, or a function is being traced.
+
+    Example:
+        >>> import gradix
+        >>> with gradix.set_mesh(gradix.make_mesh((1,), ("data",))):
+        ...     gradix.sharding.get_abstract_mesh().axis_names
+        ('data',)
+    """
+
+    __slots__ = ("mesh", "before")
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        if state.stage is not None:
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`. Maybe you want `jax.sharding.use_abstract_mesh`?")
+        self.mesh = mesh
+        self.before = _config._set_local("gradix_mesh", mesh)
+
+    def __enter__(self) -> Mesh | None:
+        return self.mesh
+
+    def __exit__(self, *exc) -> None:
+        _config._set_local("gradix_mesh", self.before)
+
+
+class use_abstract_mesh:
+    """A context in which specs are of this mesh, without devices."""
+
+    __slots__ = ("mesh", "before")
+
+    def __init__(self, mesh: BaseMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}")
+        self.mesh = mesh
+
+    def __enter__(self) -> BaseMesh:
+        self.before = _config._set_local("gradix_mesh", self.mesh)
+        return self.mesh
+
+    def __exit__(self, *exc) -> None:
+        _config._set_local("gradix_mesh", self.before)
+
+
+def get_mesh() -> Mesh:
+    """The mesh in force, with its devices; an empty one where there is none.
+
+    Raises:
+        ValueError: a function is being traced.
+
+    Example:
+        >>> import gradix
+        >>> gradix.sharding.get_mesh().empty
+        True
+    """
+    if state.stage is not None:
+        raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want `jax.sharding.get_abstract_mesh()`?")
+    mesh = _options.gradix_mesh
+    return mesh if isinstance(mesh, Mesh) else empty_mesh
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The mesh in force, without its devices; an empty one where there is none.
+
+    Example:
+        >>> import gradix
+        >>> gradix.sharding.get_abstract_mesh().axis_names
+        ()
+    """
+    mesh = _options.gradix_mesh
+    return empty_abstract_mesh if mesh is None else mesh.abstract_mesh
+
+
+def make_single_device_sharding(device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of arrays that lie whole on `device`.
+
+    Example:
+        >>> import gradix
+        >>> gradix.sharding.make_single_device_sharding(gradix.devices()[0]).num_devices
+        1
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)

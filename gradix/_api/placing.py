@@ -1,0 +1,416 @@
+"""Putting arrays on devices, and telling where they lie: device_put, make_array_from_..., and the members of arrays."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._base import config as _config, events
+from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
+from gradix._core import dtypes
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array_layouts import Format, row_major
+from gradix._core.aval import located, make_aval
+from gradix._core.mesh import Mesh
+from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
+from gradix._core.operators import Array, install
+from gradix._core.sharding import PartitionSpec, Shard, Sharding, SingleDeviceSharding
+from gradix._core.trace import Tracer, bind
+from gradix._ops.sharding import sharding_constraint_p
+from gradix._runtime import xla
+from gradix._runtime.placement import committed, put_on, sharding_of
+from gradix._runtime.program import to_device
+
+_options = _config.state
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """A tree of arrays, each on a device, or divided over several.
+
+    Args:
+        x: arrays, or anything convertible to one, in a tree.
+        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of these; None leaves the choice
+            open.
+        src: where the arrays come from; accepted, not needed.
+        donate: whether the old arrays are given up, True or False or a tree prefix of these.
+        may_alias: whether the new arrays may share the memory of the old; they do where they can.
+
+    Raises:
+        ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be divided so.
+
+    Example:
+        >>> import gradix
+        >>> gradix.device_put({"w": 1.5}, gradix.devices()[0])
+        {'w': Array(1.5, dtype=float32, weak_type=True)}
+    """
+    leaves, tree = flatten(x)
+    places = [device] * len(leaves) if _is_place(device) else flatten_axes("device_put device", tree, device)
+    given_up = [donate] * len(leaves) if isinstance(donate, bool) else flatten_axes("device_put donate", tree, donate)
+    out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
+    for old, new, gone in zip(leaves, out, given_up):
+        if gone and type(old) is ArrayImpl and new is not old and new._host is not old._host:
+            old.delete()
+    return tree.unflatten(out)
+
+
+def _is_place(x) -> bool:
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Format)) or hasattr(x, "device_kind")
+
+
+def as_sharding(place, what: str = "device_put") -> Sharding:
+    """A device, sharding, format or spec on the mesh in force, as a sharding.
+
+    Raises:
+        ValueError: it is none of these, or there is no mesh in force.
+    """
+    if isinstance(place, Sharding):
+        return place
+    if isinstance(place, PartitionSpec):
+        mesh = _options.gradix_mesh
+        if mesh is None or not mesh.axis_names:
+            raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got {place}. Or "
+                             "pass NamedSharding(mesh, spec).")
+        return NamedSharding(mesh, place)
+    if isinstance(place, Format):
+        return as_sharding(place.sharding, what)
+    if hasattr(place, "device_kind"):
+        return SingleDeviceSharding(place)
+    raise ValueError(f"{what} only accepts None, a Device, a Sharding or a tree of these values as `device`; "
+                     f"got {place!r} of type {type(place).__name__}.")
+
+
+def _put(x, place):
+    if not _is_place(place):
+        as_sharding(place)
+    try:
+        array = as_array(x)
+    except TypeError as e:
+        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+    if place is None:
+        return array
+    sharding = as_sharding(place)
+    _check_fits(array.aval, sharding)
+    _guard("host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding)
+    if isinstance(array, Tracer):
+        return bind(sharding_constraint_p, (array,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else array
+    return placed(array, sharding)
+
+
+def _check_fits(aval, sharding: Sharding) -> None:
+    try:
+        sharding.check_compatible_aval(aval.shape)
+    except ValueError as e:
+        raise ValueError(f"One of device_put args is incompatible with its sharding annotation {sharding}: {e}") from None
+    sharding.shard_shape(aval.shape)
+
+
+def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
+    """A concrete array where `sharding` says, for good."""
+    place = committed(sharding)
+    aval = located(x.aval.plain, place, sharding=_explicit(sharding, x.aval.ndim))
+    if x.aval is aval:
+        return x
+    before = x.aval.place
+    first = SingleDeviceSharding(xla.local_devices()[0])
+    same = sharding == first if before is None else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
+    if same and (before is None or assignment_of(before.sharding) == assignment_of(sharding)):
+        return ArrayImpl(x._host, aval, to_device(x))
+    if before is not None and not before.is_whole and not before.sharding.is_fully_addressable:
+        return bind(sharding_constraint_p, (x,), {"sharding": sharding})
+    if place.is_whole and place.device is None:
+        return ArrayImpl(x.host, aval)                      # copied there when it is first needed there
+    return ArrayImpl(x._host if place.is_whole else None, aval, put_on(x, sharding))
+
+
+def _explicit(sharding: Sharding, ndim: int):
+    return None
+
+
+def _guard(direction: str, aval, sharding) -> None:
+    """What the options `transfer_guard...` ask for of an explicit transfer."""
+    level = getattr(_options, "jax_transfer_guard_" + direction)
+    if level == "disallow_explicit":
+        raise RuntimeError(f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, dst_sharding={sharding}. "
+                           f"The option jax_transfer_guard_{direction} is {level!r}; allow it with "
+                           f"gradix.transfer_guard_{direction}('allow').")
+    if level == "log_explicit":
+        events.warn("transfer", "%s transfer: aval=%s, dst_sharding=%s", direction.replace("_", "-"), aval.str_short(), sharding)
+
+
+def device_get(x):
+    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays, which have no values yet.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_get({"a": jnp.arange(3), "b": 2})
+        {'a': array([0, 1, 2], dtype=int32), 'b': 2}
+    """
+    return tree_map(_fetched, x)
+
+
+def _fetched(leaf):
+    if not isinstance(leaf, Array) or isinstance(leaf, Tracer) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
+        return leaf
+    return np.asarray(leaf)
+
+
+# -- arrays from parts -------------------------------------------------------------------------------------------------
+
+def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequence, *, dtype=None):
+    """An array over several devices, of arrays that each hold the part of one of them.
+
+    Args:
+        shape: of the whole.
+        sharding: how it is divided.
+        arrays: one for each device of this process, in any order, each on its device.
+        dtype: needed where this process has no part.
+
+    Raises:
+        TypeError: `arrays` are no sequence of arrays.
+        ValueError: their number, shapes, dtypes or devices are not those of the parts.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> here = SingleDeviceSharding(gradix.devices()[0])
+        >>> gradix.make_array_from_single_device_arrays((2,), here, [gradix.device_put(jnp.ones(2), gradix.devices()[0])])
+        Array([1., 1.], dtype=float32)
+    """
+    shape = tuple(shape)
+    if not isinstance(arrays, Sequence):
+        raise TypeError(f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    if any(isinstance(a, Tracer) for a in arrays):
+        raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a traced one: "
+                         "call it outside of jit.")
+    if any(type(a) is not ArrayImpl for a in arrays):
+        raise TypeError("make_array_from_single_device_arrays takes arrays on devices, got "
+                        f"{[type(a).__name__ for a in arrays]}. Put them there with device_put.")
+    if not arrays and dtype is None:
+        raise ValueError("make_array_from_single_device_arrays needs dtype= where this process has no part of the array.")
+    kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
+    part, by_device = sharding.shard_shape(shape), {sharding_of(a)._device: a for a in arrays if sharding_of(a).num_devices == 1}  # type: ignore[attr-defined]
+    mine = [d for d in assignment_of(sharding) if d in sharding.addressable_devices]
+    if len(arrays) != len(mine) or set(by_device) != set(mine):
+        raise ValueError(f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the sharding), but "
+                         f"got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the sharding's are "
+                         f"{sorted([d.id for d in mine])}.")
+    for a in arrays:
+        if a.aval.shape != part or a.aval.dtype != kind:
+            raise ValueError(f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} array under "
+                             f"{sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}.")
+    aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
+    whole = located(aval, committed(sharding), sharding=_explicit(sharding, len(shape)))
+    if len(assignment_of(sharding)) == 1:
+        return ArrayImpl(arrays[0]._host, whole, arrays[0]._buffer)
+    return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
+
+
+def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None):
+    """An array whose parts a function gives: only those of this process' devices are asked for.
+
+    Args:
+        shape: of the whole.
+        sharding: how it is divided.
+        data_callback: takes the slices of a part, and returns it.
+        dtype: of the array; by default that of the parts.
+
+    Raises:
+        ValueError: a part has another shape than its slices.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> data = np.arange(3.0, dtype=np.float32)
+        >>> gradix.make_array_from_callback((3,), SingleDeviceSharding(gradix.devices()[0]), lambda i: data[i])
+        Array([0., 1., 2.], dtype=float32)
+    """
+    shape, sharding = tuple(shape), as_sharding(sharding, "make_array_from_callback")
+    part = sharding.shard_shape(shape)
+    made: dict = {}
+    parts = []
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        key = tuple([(s.start, s.stop) for s in index])
+        if key not in made:
+            value = as_array(data_callback(index))
+            if dtype is not None and value.aval.dtype != np.dtype(dtype):
+                value = as_array(np.asarray(value).astype(dtype))
+            if value.aval.shape != part:
+                raise ValueError(f"The part that data_callback returned for {index} has shape {value.aval.shape}; of an array of "
+                                 f"shape {shape} under {sharding} it is {part}.")
+            made[key] = value
+        parts.append(placed(made[key], SingleDeviceSharding(device)))
+    return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
+
+
+def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+    """An array of all processes from the data that each has.
+
+    Args:
+        sharding: how the whole is divided; or a tree of such, as `local_data` is one.
+        local_data: what this process has: its part of each axis that is divided among processes.
+        global_shape: of the whole; an axis of None is told by the parts of the processes.
+
+    Raises:
+        ValueError: the data of this process is no block that its devices hold.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> gradix.make_array_from_process_local_data(SingleDeviceSharding(gradix.devices()[0]), np.ones(2, np.float32))
+        Array([1., 1.], dtype=float32)
+    """
+    if not isinstance(sharding, (Sharding, PartitionSpec)):
+        leaves, tree = flatten(local_data)
+        shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
+        shapes = [None] * len(leaves) if global_shape is None else [tuple(s) for s in tree.flatten_up_to(global_shape)]
+        return tree.unflatten([make_array_from_process_local_data(s, x, g) for s, x, g in zip(shardings, leaves, shapes)])
+    sharding, local = as_sharding(sharding), np.asarray(local_data)
+    shape = _global_shape(sharding, local.shape, global_shape)
+    if local.shape == shape:
+        return make_array_from_callback(shape, sharding, lambda i: local[i])
+    indices = list(sharding.addressable_devices_indices_map(shape).values())
+    starts = [min([i[k].indices(n)[0] for i in indices]) for k, n in enumerate(shape)]
+    stops = [max([i[k].indices(n)[1] for i in indices]) for k, n in enumerate(shape)]
+    if tuple([b - a for a, b in zip(starts, stops)]) != local.shape:
+        raise ValueError(f"make_array_from_process_local_data: the devices of this process hold the block "
+                         f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape {local.shape}.")
+
+    def part(index):
+        return local[tuple([slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)])]
+    return make_array_from_callback(shape, sharding, part)
+
+
+def _global_shape(sharding, local: tuple, given) -> tuple:
+    """The shape of the whole: what is not given follows from how many parts along an axis this process has."""
+    if given is not None and None not in tuple(given):
+        return tuple(given)
+    given = [None] * len(local) if given is None else list(given)
+    counts: Any = getattr(sharding, "factors", lambda n: [1] * n)(len(local))
+    coordinates: Any = getattr(sharding, "coordinates", None)
+    if coordinates is None:
+        return local
+    here = sharding.addressable_devices
+    own = [c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here]
+    mine = [len({c[k] for c in own}) for k in range(len(local))]
+    return tuple([n * count // have if g is None else g for n, count, have, g in zip(local, counts, mine, given)])
+
+
+def device_put_sharded(shards: Sequence, devices: Sequence):
+    """Trees of arrays, one for each device, as one tree of arrays with an axis of devices in front.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_put_sharded([jnp.ones(2)], gradix.devices()[:1])
+        Array([[1., 1.]], dtype=float32)
+    """
+    if not isinstance(shards, Sequence):
+        raise TypeError(f"device_put_sharded `shards` input must be a sequence; got {type(shards)}")
+    if len(shards) != len(devices):
+        raise ValueError(f"len(shards) = {len(shards)} must equal len(devices) = {len(devices)}.")
+    mesh = Mesh(np.array(list(devices)), ("_device_put_sharded",))
+
+    def join(*xs):
+        xs = [as_array(x) for x in xs]
+        if any(x.aval.shape != xs[0].aval.shape or x.aval.dtype != xs[0].aval.dtype for x in xs):
+            raise ValueError("the shards passed to device_put_sharded must have consistent shape and dtype; got "
+                             f"{', '.join([x.aval.str_short() for x in xs])}.")
+        whole = as_array(np.stack([np.asarray(x) for x in xs]))
+        return placed(whole, NamedSharding(mesh, PartitionSpec("_device_put_sharded")))
+    return tree_map(join, *shards)
+
+
+def device_put_replicated(x, devices: Sequence):
+    """A tree of arrays, each repeated along a new first axis, one copy for each device.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_put_replicated(jnp.ones(2), gradix.devices()[:1])
+        Array([[1., 1.]], dtype=float32)
+    """
+    if not isinstance(devices, Sequence) or not devices:
+        raise ValueError(f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got {devices!r}.")
+    return device_put_sharded([x] * len(devices), devices)
+
+
+# -- members of arrays -------------------------------------------------------------------------------------------------
+
+def _place(x):
+    """Where a concrete array lies."""
+    if isinstance(x, Tracer):
+        if x.aval.sharding is not None:
+            return x.aval.sharding
+        raise AttributeError("A traced array is on no device yet: placement is known of concrete arrays, outside jit.")
+    return sharding_of(x)
+
+
+def _device_of(x):
+    sharding = _place(x)
+    return next(iter(sharding.device_set)) if sharding.num_devices == 1 else sharding
+
+
+def _shards(x) -> list[Shard]:
+    """The parts of this process' devices."""
+    return [s for s in _global_shards(x) if s.data is not None]
+
+
+def _global_shards(x) -> list[Shard]:
+    sharding, aval = _place(x), x.aval
+    place, here = aval.place, sharding.addressable_devices
+    if place is None or place.device is not None:
+        return [Shard(_device_of(x), (slice(None),) * x.ndim, x)]
+    indices, seen, out = sharding.devices_indices_map(aval.shape), {}, []
+    part = make_aval(sharding.shard_shape(aval.shape), aval.dtype, aval.weak_type)
+    buffers = iter(xla.parts(to_device(x)) if x._host is None or not place.is_whole else ())
+    for device in assignment_of(sharding):
+        index = indices[device]
+        key = tuple([(s.start, s.stop) for s in index])
+        replica = seen[key] = seen.get(key, -1) + 1
+        data = None
+        if device in here:
+            local = located(part, committed(SingleDeviceSharding(device)))
+            buffer = next(buffers, None)
+            data = ArrayImpl(x._host if buffer is None else None, local, buffer)
+        out.append(Shard(device, index, data, replica))
+    return out
+
+
+def _devices(self):
+    """The set of devices that hold the array."""
+    return set(_place(self).device_set)
+
+
+def _addressable_data(self, index: int):
+    """The part of the array on the device of number `index` among this process's."""
+    return _shards(self)[index].data
+
+
+def _unsafe_buffer_pointer(self) -> int:
+    """The address of the values on their device, good only while the array lives."""
+    if isinstance(self, Tracer):
+        raise AttributeError("A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit.")
+    if _place(self).num_devices > 1:
+        raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays; take addressable_data(i).")
+    return xla.unsafe_buffer_pointer(to_device(self))
+
+
+def _is_committed(x) -> bool:
+    place = x.aval.place
+    return place is not None and place.is_committed
+
+
+_MEMBERS: dict[str, Any] = {
+    "sharding": property(_place),
+    "device": property(_device_of),
+    "devices": _devices,
+    "committed": property(_is_committed),
+    "_committed": property(_is_committed),
+    "is_fully_addressable": property(lambda x: _place(x).is_fully_addressable),
+    "is_fully_replicated": property(lambda x: _place(x).is_fully_replicated),
+    "addressable_shards": property(_shards),
+    "global_shards": property(_global_shards),
+    "addressable_data": _addressable_data,
+    "unsafe_buffer_pointer": _unsafe_buffer_pointer,
+    "format": property(lambda x: Format(row_major(x.aval.ndim), _place(x))),
+}
+install(_MEMBERS)

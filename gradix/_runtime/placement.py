@@ -1,0 +1,200 @@
+"""Programs for where their arguments lie: on a device of choice, or divided over several."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradix._base import config
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import located
+from gradix._core.dtypes import float0
+from gradix._core.effects import MeshEffect
+from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.mesh import Mesh
+from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
+from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
+from gradix._runtime import policy, xla
+from gradix._runtime.compilation import obtain_partitioned
+from gradix._runtime.program import lower
+from gradix._stablehlo.module import LoweredModule
+
+_options = config.state
+_placements: dict[Sharding, Placement] = {}
+
+
+def committed(sharding: Sharding) -> Placement:
+    """The placement of arrays put there for good."""
+    found = _placements.get(sharding)
+    if found is None:
+        if len(_placements) > 4096:
+            _placements.clear()
+        found = _placements[sharding] = Placement(sharding)
+    return found
+
+
+def sharding_of(array) -> Sharding:
+    """Where a concrete array lies."""
+    place = array.aval.place
+    return place.sharding if place is not None else SingleDeviceSharding(xla.local_devices()[0])
+
+
+class Home(NamedTuple):
+    """The devices a program runs on, in order, and the mesh that shardings of its results are told on."""
+
+    devices: tuple
+    mesh: Mesh | None
+
+
+def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home | None:
+    """The devices that all of the shardings, and a program's effects, agree on; None where nothing asks for any.
+
+    Args:
+        named: what to call each sharding in an error, and the sharding.
+
+    Raises:
+        ValueError: two ask for other devices.
+    """
+    asked = [(what, assignment_of(s), getattr(s, "mesh", None)) for what, s in named
+             if isinstance(getattr(s, "mesh", None), Mesh) or not hasattr(s, "spec")]
+    asked += [(f"a sharding or shard_map inside of {name}", e.mesh._flat_devices_tuple, e.mesh) for e in effects
+              if isinstance(e, MeshEffect) and isinstance(e.mesh, Mesh)]
+    context = _options.gradix_mesh
+    if not asked:
+        return Home(context._flat_devices_tuple, context) if isinstance(context, Mesh) and not context.empty else None
+    what, first, _ = asked[0]
+    for other, devices, _ in asked[1:]:
+        if devices != first and set(devices) != set(first):
+            raise ValueError(f"Received incompatible devices for jitted computation. Got {_on(what, first)} and "
+                             f"{_on(other, devices)}. Put them on the same devices with device_put first.")
+    mesh = next((m for _, _, m in asked if isinstance(m, Mesh)), None)
+    if mesh is None and isinstance(context, Mesh) and set(context._flat_devices_tuple) == set(first):
+        mesh = context
+    return Home(mesh._flat_devices_tuple if mesh is not None else first, mesh)
+
+
+def _on(what: str, devices) -> str:
+    return f"{what} with device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
+
+
+class PlacedProgram:
+    """A program compiled for a home, and for arguments that lie where those did it was made for.
+
+    Args:
+        avals: the types of the arguments, with their places.
+        in_shardings, out_shardings: what the user asks of each, or None.
+        lowered: its module, if it has been spelled already.
+    """
+
+    __slots__ = ("executable", "takes", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded", "call",
+                 "in_shardings", "home")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, home: Home, avals, in_shardings=(), out_shardings=(), *, donated=(),
+                 keep_unused: bool = False, compiler_options: dict | None = None, lowered: LoweredModule | None = None):
+        self.home, mesh = home, home.mesh
+        ins = [w if w is not None else _own(a, home) for w, a in
+               zip(in_shardings or [None] * len(avals), avals)]
+        outs = list(out_shardings or [None] * len(closed.out_avals))
+        if mesh is None:
+            outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
+        if lowered is None:
+            lowered = spelled(closed, name, home, ins, outs, donated, keep_unused)
+        self.lowered, self.kept = lowered, lowered.kept
+        options = xla.options(compiler_options=compiler_options, small_loops=len(home.devices) == 1,
+                              unroll=policy.wants_unrolling(lowered),
+                              fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr))
+        self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
+        self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
+        places = [committed(s) for s in self.executable.out_shardings]
+        self.out_avals = [located(a.plain, p) for a, p in zip(lowered.out_avals, places)]
+        everywhere = whole_on(home)
+        self.in_shardings = [s if s is not None else everywhere for s in ins]
+        self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
+        self.takes = [_taker(avals[i], self.in_shardings[i]) for i in self.kept]
+        self.call = _caller(self)
+
+    def __call__(self, args: list[Any]) -> list:
+        return self.call(args)
+
+
+def spelled(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), keep_unused: bool = False,
+            places: bool = False) -> LoweredModule:
+    """The module of a program for a home."""
+    if home.mesh is None:
+        return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places)
+    whole = whole_on(home)
+    return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places, devices=home.devices,
+                 in_shardings=[_spoken(s, home) or whole for s in ins], out_shardings=[_spoken(s, home) for s in outs])
+
+
+@functools.lru_cache(None)
+def whole_on(home: Home) -> Sharding:
+    """The whole array on each device."""
+    return NamedSharding(home.mesh, PartitionSpec()) if home.mesh is not None else SingleDeviceSharding(home.devices[0])
+
+
+def _spoken(sharding, home: Home):
+    """A sharding that the program's text can say: None for a single device, or for parts that no spec describes."""
+    return sharding if getattr(sharding, "spec", None) is not None else None
+
+
+def _own(aval, home: Home):
+    """The sharding of an argument where it lies, if the program can take it there."""
+    place = aval.place
+    if place is None or not place.is_committed:
+        return None
+    if home.mesh is not None and getattr(place.sharding, "spec", None) is None:
+        return None
+    return place.sharding
+
+
+def _taker(aval, wanted: Sharding) -> Callable:
+    """What gives the buffer of an argument of this type: as it is, where it lies as wanted."""
+    place = aval.place
+    if place is not None and parts_of(place.sharding, aval.ndim) == parts_of(wanted, aval.ndim) and (
+            assignment_of(place.sharding) == assignment_of(wanted)):
+        return _ready
+    return lambda x: _fitted(x, wanted)
+
+
+def _ready(array):
+    return array._buffer if array._buffer is not None else buffer_of(array)
+
+
+def _fitted(array: ArrayImpl, sharding: Sharding):
+    return put_on(array, sharding)
+
+
+def buffer_of(array: ArrayImpl):
+    """The buffer of an array of which only the host's value is there, where its type says that it lies."""
+    place = array.aval.place
+    buffer = array._buffer = xla.put_sharded(array.host, array.aval, place.sharding)
+    return buffer
+
+
+def put_on(array: ArrayImpl, sharding: Sharding):
+    """A buffer of the array's value over the devices of a sharding."""
+    aval = array.aval
+    host = array._host
+    if host is None:
+        place = aval.place
+        if place is not None and place.device is not None and sharding.num_devices == 1:
+            return xla.move(array._buffer, aval, sharding)
+        host = array.host
+    return xla.put_sharded(host, aval, sharding)
+
+
+def _caller(program: PlacedProgram) -> Callable[[list], list]:
+    run, consts, kept, takes, out_avals = (program.executable.run, program.consts, program.kept, program.takes,
+                                           program.out_avals)
+    empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
+
+    def call(args):
+        outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
+        arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
+        for i in empty:
+            arrays[i] = np.zeros(out_avals[i].shape, float0)          # type: ignore[call-overload]
+        return arrays
+    return call

@@ -1,0 +1,233 @@
+"""Arrays and programs over several devices: XLA's partitioned execution, through jaxlib."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from gradix._base.lazy import lazy_module
+from gradix._core.mesh import Mesh
+from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
+from gradix._core.sharding import Sharding
+from gradix._runtime import xla_buffers, xla_callbacks, xla_options
+from gradix._runtime.xla_buffers import physical
+from gradix._runtime.xla_client import RuntimeFailure, client, place
+from gradix._runtime.xla_custom_calls import ensure_lapack
+from gradix._runtime.xla_program import Executable, runner_for
+from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
+from gradix._stablehlo.structured import HOST_KERNEL
+
+_host = lazy_module("gradix._runtime.xla_host_kernels")
+xc: Any = lazy_module("jaxlib.xla_client")
+
+
+class _Partitioned(_jax.GSPMDSharding):
+    """A sharding as jaxlib's C++ asks for it."""
+
+    memory_kind = property(lambda self: self._memory_kind)
+
+    def _to_xla_hlo_sharding(self, ndim):
+        return self._hlo_sharding
+
+
+class Layout:
+    """A sharding for arrays of one number of axes, in all forms that putting and running need; made once."""
+
+    __slots__ = ("sharding", "devices", "local", "native", "coordinates", "factors", "is_single", "own")
+
+    def __init__(self, sharding: Sharding, ndim: int):
+        self.sharding, self.devices = sharding, tuple(assignment_of(sharding))
+        here = client().process_index()
+        self.own = [i for i, d in enumerate(self.devices) if d.process_index == here]
+        self.local = [self.devices[i] for i in self.own]
+        self.is_single = len(self.devices) == 1
+        named: Any = sharding
+        if not hasattr(sharding, "coordinates"):
+            named = GSPMDSharding(self.devices)
+        self.coordinates, self.factors = named.coordinates(ndim), list(named.factors(ndim))
+        self.native = (place(self.devices[0]).sharding if self.is_single and not hasattr(sharding, "coordinates")
+                       else _Partitioned(_jax.DeviceList(self.devices), _op_sharding(self.coordinates, self.factors)))
+
+    def slices(self, shape) -> list[tuple]:
+        """The part of each device of this process."""
+        part = [n // f for n, f in zip(shape, self.factors)]
+        return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)]) for i in self.own]
+
+
+_layouts: dict[tuple, Layout] = {}
+
+
+def layout_of(sharding: Sharding, ndim: int) -> Layout:
+    key = (sharding, ndim)
+    found = _layouts.get(key)
+    if found is None:
+        if len(_layouts) > 4096:
+            _layouts.clear()
+        found = _layouts[key] = Layout(sharding, ndim)
+    return found
+
+
+def _op_sharding(coordinates: np.ndarray, factors: list[int]):
+    """XLA's form: the devices' numbers in the order of the parts they hold."""
+    op = xc.OpSharding()
+    n, parts = len(coordinates), prod(factors)
+    if parts == 1:
+        op.type = xc.OpSharding.Type.REPLICATED
+        return op
+    op.type = xc.OpSharding.Type.OTHER
+    flat = np.ravel_multi_index(tuple(coordinates.T), tuple(factors))
+    op.tile_assignment_dimensions = [*factors, n // parts] if n > parts else list(factors)
+    op.tile_assignment_devices = [int(i) for i in np.argsort(flat, kind="stable")]
+    op.replicate_on_last_tile_dim = n > parts
+    return op
+
+
+def sharding_of(op, devices: tuple, mesh: Mesh | None, ndim: int) -> Sharding:
+    """The sharding that XLA tells of a result, on `mesh` where it can be said so."""
+    native = xc.HloSharding.from_proto(op)
+    n = len(devices)
+    if native.is_replicated() or native.is_maximal() or ndim == 0:
+        counts, parts = [1] * ndim, np.zeros((n, ndim), np.int64)
+    else:
+        dims = list(native.tile_assignment_dimensions())
+        order = np.asarray(native.tile_assignment_devices(), np.int64)
+        counts = [int(k) for k in dims[:ndim]]
+        grid = np.indices(dims).reshape(len(dims), -1)[:ndim].T
+        parts = np.zeros((n, ndim), np.int64)
+        parts[order] = grid
+    if mesh is not None:
+        named = named_like(mesh, counts, parts, ndim)
+        if named is not None:
+            return named
+    return GSPMDSharding(devices, counts, parts)
+
+
+def put(array: np.ndarray, aval, sharding: Sharding):
+    """Divide a NumPy array, of the aval's physical dtype, among the devices of this process."""
+    kind, where = physical(aval), layout_of(sharding, aval.ndim)
+    if array.dtype.names:                                   # float0
+        array = np.zeros(array.shape, bool)
+    parts = [array[s] if array.ndim else array for s in where.slices(array.shape)]
+    return put_parts(parts, kind, where)
+
+
+def put_parts(parts: Sequence, kind, where: Layout):
+    """An array of these parts, one for each device of this process: NumPy arrays that nobody writes to any more."""
+    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False,
+                                   _jax.HostBufferSemantics.ZERO_COPY, enable_x64=True)
+
+
+def move(buffer, aval, sharding: Sharding):
+    """A copy of a buffer on one device, on another."""
+    where = layout_of(sharding, aval.ndim)
+    copies = _jax.ArrayCopySemantics.REUSE_INPUT
+    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [_jax.DeviceList(where.devices)], [where.native], [copies])[0]
+
+
+def join(buffers: Sequence, aval, sharding: Sharding):
+    """One array over several devices of buffers that lie there already, in the sharding's order."""
+    where = layout_of(sharding, aval.ndim)
+    return _jax.ArrayImpl(physical(aval), where.native, list(buffers), committed=True, _skip_checks=True)
+
+
+def part_of(aval, sharding: Sharding):
+    """The physical type of one device's part."""
+    where = layout_of(sharding, aval.ndim)
+    return xla_buffers.Physical(tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype)
+
+
+def parts(buffer) -> list:
+    """The buffers of this process' devices, in the order of the sharding."""
+    return list(buffer._arrays)
+
+
+def gather(buffer, aval, sharding: Sharding) -> np.ndarray:
+    """The whole value, of an array all parts of which this process holds (or which each device holds whole)."""
+    where = layout_of(sharding, aval.ndim)
+    own = parts(buffer)
+    if prod(where.factors) == 1:
+        return xla_buffers.get(own[0])
+    out = np.empty(aval.shape, physical(aval).dtype)
+    for part, at in zip(own, where.slices(aval.shape)):
+        out[at] = xla_buffers.get(part)
+    out.setflags(write=False)
+    return out
+
+
+class PartitionedExecutable(Executable):
+    """A program compiled for several devices; `out_shardings` is where its results lie."""
+
+    __slots__ = ("out_shardings",)
+
+    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool, has_host_kernels: bool):
+        self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
+        self.device, self.execute = devices[0], loaded.execute_sharded
+        self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
+        told = loaded.get_output_shardings() if any(w is None for w in wanted) else None
+        self.out_shardings = [w if w is not None else _told(told, i, devices, mesh, a.ndim)
+                              for i, (w, a) in enumerate(zip(wanted, self.out_avals))]
+        self.handlers = [_handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)]
+        self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
+
+
+def _told(told, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
+    if not told:
+        return GSPMDSharding(devices) if mesh is None else sharding_of_replicated(mesh, ndim)
+    return sharding_of(told[i], devices, mesh, ndim)
+
+
+def sharding_of_replicated(mesh: Mesh, ndim: int) -> Sharding:
+    found = named_like(mesh, [1] * ndim, np.zeros((mesh.size, ndim), np.int64), ndim)
+    assert found is not None
+    return found
+
+
+def _handler(aval, where: Layout) -> Any:
+    kind = physical(aval)
+    try:
+        return _jax.array_result_handler(kind, where.native, True, True)
+    except TypeError:                                       # newer jaxlib has no `_skip_checks`
+        return _jax.array_result_handler(kind, where.native, True)
+
+
+def compile(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options, devices: tuple, mesh,
+            out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
+    """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
+
+    Args:
+        devices: in the order of the partitions.
+        mesh: the mesh to name the results' shardings on, where they are not given.
+        out_shardings: of each result, or None for what the compiler chooses.
+
+    Raises:
+        RuntimeFailure: XLA refuses the program or its options.
+    """
+    text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")     # a partitioned call is no kernel of one device
+    functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
+    if '"lapack_' in text or '"tridiagonal_solve' in text:
+        ensure_lapack()
+    has_host_kernels = HOST_KERNEL in text
+    if has_host_kernels:
+        _host.ensure_host_kernels()
+    chosen = [s is None for s in out_shardings] if mesh is not None else None
+    while True:
+        try:
+            built = xla_options.build(options, np.array([[d.id for d in devices]]), devices[0].platform, chosen)
+            loaded = _load(text, functions, devices, built, blob)
+            return PartitionedExecutable(loaded, in_avals, out_avals, devices, mesh, out_shardings, bool(functions),
+                                         has_host_kernels)
+        except RuntimeFailure as error:
+            if not xla_options.drop_unknown(options, error):
+                raise
+
+
+def _load(text, functions, devices, built, blob):
+    where = _jax.DeviceList(devices)
+    if blob is not None:
+        return client().deserialize_executable(blob, where, built, functions)
+    if functions:
+        return client().compile_and_load(xla_callbacks.parse_module(text), where, built, functions)
+    return client().compile_and_load(text, where, built)

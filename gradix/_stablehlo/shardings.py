@@ -1,0 +1,105 @@
+"""Meshes and shardings as text, in the Shardy dialect, and the regions that are written for one device's part."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix._core.mesh import BaseMesh, Mesh
+from gradix._core.named_sharding import axes_of
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding
+from gradix._stablehlo.attributes import Raw, i64_tensor, string
+
+
+class Meshes:
+    """The meshes a module names, for programs over several devices.
+
+    Args:
+        devices: of the program, in the order of its partitions; None where it is for one.
+    """
+
+    def __init__(self, devices: tuple | None):
+        self.devices = devices
+        self.place = {d: i for i, d in enumerate(devices or ())}
+        self.symbols: dict[Any, str] = {}
+        self.lines: list[str] = []
+        self.groups = 0                         # of values that are to be divided alike
+
+    def positions(self, mesh: BaseMesh) -> np.ndarray:
+        """The partitions of a mesh's devices, in its shape."""
+        if not isinstance(mesh, Mesh) or not self.place:
+            return np.arange(mesh.size).reshape(mesh.axis_sizes)
+        try:
+            return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(mesh.axis_sizes)
+        except KeyError:
+            raise ValueError(f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in it is on "
+                             f"{mesh}, of devices {[d.id for d in mesh._flat_devices_tuple]}. All meshes of a program need "
+                             "the same devices.") from None
+
+    def symbol(self, mesh: BaseMesh) -> str:
+        at = self.positions(mesh)
+        key = (mesh.shape_tuple, at.tobytes())
+        found = self.symbols.get(key)
+        if found is None:
+            found = self.symbols[key] = f"mesh{len(self.symbols) or ''}"
+            axes = ", ".join([f"{string(str(n))}={s}" for n, s in mesh.shape_tuple])
+            flat = at.reshape(-1)
+            order = "" if np.array_equal(flat, np.arange(flat.size)) else f", device_ids={flat.tolist()}"
+            self.lines.append(f"sdy.mesh @{found} = <[{axes}]{order}>")
+        return found
+
+    def new_group(self) -> int:
+        """The number of another group of values that are to be divided alike."""
+        self.groups += 1
+        return self.groups - 1
+
+    def text(self, mesh: BaseMesh, spec: PartitionSpec, ndim: int, is_open: bool = False) -> str:
+        """`<@mesh, [{"x"}, {}]>`; axes that the spec leaves to the compiler are open, with `is_open` all of them."""
+        dims = []
+        for p in [*spec, *[None] * (ndim - len(spec))]:
+            names = [string(str(a)) for a in axes_of(p)]
+            if p is UNCONSTRAINED or is_open:
+                names.append("?")
+            dims.append("{" + ", ".join(names) + "}")
+        unreduced = ", ".join([string(str(a)) for a in mesh.axis_names if a in spec.unreduced])
+        return f"<@{self.symbol(mesh)}, [{', '.join(dims)}]{f', unreduced={{{unreduced}}}' if unreduced else ''}>"
+
+    def attribute(self, sharding: Sharding, ndim: int) -> Raw:
+        """The sharding of an argument or result of the program."""
+        mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
+        if mesh is None or spec is None:
+            raise ValueError(f"a program over several devices takes NamedShardings, got {sharding}.")
+        return Raw("#sdy.sharding" + self.text(mesh, spec, ndim))
+
+
+class Manual:
+    """What the emitter knows inside of a region for one device's part: the mesh, and its axes that are manual."""
+
+    __slots__ = ("mesh", "axes", "indices")
+
+    def __init__(self, mesh: BaseMesh, axes: frozenset, indices: dict | None = None):
+        self.mesh, self.axes, self.indices = mesh, axes, indices or {}
+
+    def groups(self, positions: np.ndarray, names, axis_index_groups=None) -> np.ndarray:
+        """The partitions that communicate over the named axes, one row per group."""
+        at = [self.mesh.axis_names.index(n) for n in names]
+        rows = np.moveaxis(positions, at, range(-len(at), 0)).reshape(-1, int(np.prod([positions.shape[i] for i in at])))
+        if axis_index_groups is None:
+            return rows
+        return np.concatenate([rows[:, list(g)] for g in axis_index_groups])
+
+
+def communication(em, names, axis_index_groups=None) -> str:
+    """The attributes that say which partitions a collective is among."""
+    groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names, axis_index_groups)
+    return f"replica_groups = {i64_tensor(groups, groups.shape)}, {CHANNEL}"
+
+
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+def pairs(em, names, perm) -> str:
+    """The attributes of a permutation along the named axes."""
+    groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names)
+    rows = np.array([(g[s], g[t]) for g in groups for s, t in perm], np.int64).reshape(-1, 2)
+    return f"source_target_pairs = {i64_tensor(rows, rows.shape)}, {CHANNEL}"
