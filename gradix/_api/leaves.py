@@ -6,9 +6,11 @@ import numpy as np
 from gradix._api.arguments import debug_info
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import as_array
-from gradix._core.aval import make_aval
+from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
+from gradix._core.sharding import Sharding
+from gradix._runtime.placement import committed
 
 
 class Typed:
@@ -22,8 +24,10 @@ class Typed:
 
 def typed(x) -> Typed:
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
-        return Typed(make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-                               bool(getattr(x, "weak_type", False))))
+        aval = make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+                         bool(getattr(x, "weak_type", False)))
+        sharding = getattr(x, "sharding", None)
+        return Typed(located(aval, committed(sharding)) if isinstance(sharding, Sharding) else aval)
     return Typed(as_array(x).aval)
 
 

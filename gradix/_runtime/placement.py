@@ -118,6 +118,11 @@ class PlacedProgram:
     def __call__(self, args: list[Any]) -> list:
         return self.call(args)
 
+    def uncommit(self) -> None:
+        """Let the results be free to go elsewhere, as results on the default device are."""
+        self.out_avals = [located(a.plain, Placement(a.place.sharding, False)) for a in self.out_avals]
+        self.call = _caller(self)
+
 
 def spelled(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), keep_unused: bool = False,
             places: bool = False) -> LoweredModule:

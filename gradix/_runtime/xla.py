@@ -50,6 +50,7 @@ from gradix._runtime.xla_program import (
 )
 from gradix._runtime.xla_sharded import (
     PartitionedExecutable as PartitionedExecutable,
+    compile_partitioned as compile_partitioned,
     gather as gather,
     join as join,
     layout_of as layout_of,
@@ -57,6 +58,7 @@ from gradix._runtime.xla_sharded import (
     part_of as part_of,
     parts as parts,
     put_parts as put_parts,
+    put_sharded as put_sharded,
 )
 from gradix._runtime.xla_staging import (
     staging as staging,

@@ -105,7 +105,7 @@ def sharding_of(op, devices: tuple, mesh: Mesh | None, ndim: int) -> Sharding:
     return GSPMDSharding(devices, counts, parts)
 
 
-def put(array: np.ndarray, aval, sharding: Sharding):
+def put_sharded(array: np.ndarray, aval, sharding: Sharding):
     """Divide a NumPy array, of the aval's physical dtype, among the devices of this process."""
     kind, where = physical(aval), layout_of(sharding, aval.ndim)
     if array.dtype.names:                                   # float0
@@ -193,7 +193,7 @@ def _handler(aval, where: Layout) -> Any:
         return _jax.array_result_handler(kind, where.native, True)
 
 
-def compile(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options, devices: tuple, mesh,
+def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options, devices: tuple, mesh,
             out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
     """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
 

@@ -1,4 +1,4 @@
-"""`jit`: trace once per signature, compile, and call the compiled program ever after."""
+"""`jit`: trace once per signature, compile, and call the compiled program ever after; long because of one class."""
 from __future__ import annotations
 
 import functools
@@ -29,12 +29,13 @@ from gradix._api.jit import (
 )
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.jit.placed import PlacedTraced, Shardings, WithoutPlace, needs_place, shardings_of, unplaced
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.specialize import Tree, paths_of
 from gradix._api.jit.static_errors import incomparable, not_hashable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
-from gradix._api.jit.traced import Traced, kind_of_traced
+from gradix._api.jit.traced import FloatCheckedTraced, Traced, kind_of_traced
 from gradix._api.leaves import as_result, path_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
@@ -72,6 +73,8 @@ def clear_caches() -> None:
     dispatch.clear()
 
 
+_CHECKED = (Traced, FloatCheckedTraced)
+_ANYWHERE = (Traced, PlacedTraced)                  # which arguments of any place can be given to
 _SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
 _WARM = 3                         # calls of a signature after which it gets code of its own
 _FAST_LIMIT = 4                   # signatures of one function that have some
@@ -90,7 +93,7 @@ class JitFunction:
     def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
                  inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
                  max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False,
-                 abstracted_axes: Any = None, symbolic: Any = None):
+                 abstracted_axes: Any = None, symbolic: Any = None, shardings: Shardings | None = None):
         stand_in(self, fun)
         self._fun, self._name = fun, name_of(fun)
         self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
@@ -98,7 +101,7 @@ class JitFunction:
         self._donate_strict, self._abstracted_axes = donate_strict, abstracted_axes
         self._symbolic = None if symbolic is None else SymbolicSizes(symbolic, self._name)
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
-        self._has_static = bool(static_argnums or static_argnames)
+        self._has_static, self._shardings = bool(static_argnums or static_argnames), shardings
         self._cache: dict[tuple, Traced] = {}
         self._plans: dict[int, tuple[list, list]] = {}
         self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
@@ -148,18 +151,27 @@ class JitFunction:
         leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
         if type(traced) is Tree:
-            return traced.run(leaves)
+            return traced.run([unplaced(x) for x in leaves])
         if type(traced) is TracedWithRefs:
-            return traced.out_tree.unflatten(traced.run(leaves))
+            return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
         tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
+        if tracing and self._shardings is not None:
+            return self._call_inside(traced, leaves, tree)
         if not tracing:
-            outs = traced.run(leaves)
+            outs = traced.run(leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves])
             self._count(traced, given, args, kwargs)
         elif self._inline:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
             outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
         return traced.out_tree.unflatten(outs)
+
+    def _call_inside(self, traced: Traced, leaves, tree):
+        """The call as a part of another program, which is asked to divide arguments and results as this function was."""
+        assert self._shardings is not None
+        leaves = self._shardings.constrain_arguments(self._name, tree, leaves, traced.debug.arg_names)
+        outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+        return traced.out_tree.unflatten(self._shardings.constrain_results(traced.out_tree, outs))
 
     def _count(self, traced: Traced, given, args, kwargs) -> None:
         """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
@@ -184,15 +196,25 @@ class JitFunction:
             found = self._cache.get(key)
         except Exception as e:
             raise incomparable(self._name, static, e) or e from None
+        if found is None and any(x.aval.place is not None for x in leaves):
+            found = self._placed(self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs), leaves, tree)
+            self._keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not is_open(leaves)
             found = (self._of_open_sizes if opens else self._trace)(leaves, tree, static, args, kwargs)
+            found = self._placed(found, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.consts):
                 self._keep(key, found)
                 if any(compared_by_identity(kind) for _, (kind, _) in static):
                     # An object the trace itself altered, such as one counting calls, is the same object still.
                     self._keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
         return found
+
+    def _placed(self, traced: Any, leaves, tree) -> Any:
+        """The signature, for arguments that lie anywhere, where that may matter."""
+        if type(traced) in _CHECKED and needs_place(traced, self._shardings, leaves):
+            return PlacedTraced.of(traced, self._shardings, tree)
+        return traced
 
     def _keep(self, key: tuple, traced: Traced) -> None:
         if len(self._cache) >= _SIGNATURES_LIMIT:
@@ -405,7 +427,9 @@ class JitFunction:
     def trace(self, *args, **kwargs) -> stages.Traced:
         """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
         dynamic, named, _ = self._split(args, kwargs)
-        return stages.Traced(self._trace_for(args, kwargs), flatten((dynamic, named))[1])
+        leaves, tree = flatten((dynamic, named))
+        types = [x.aval if hasattr(x, "aval") else typed(x).aval for x in leaves]
+        return stages.Traced(self._trace_for(args, kwargs), tree, types)
 
     def lower(self, *args, **kwargs) -> stages.Lowered:
         """The function traced and spelled for XLA: `f.lower(x).compile()` is `f` compiled for `x`."""
@@ -434,6 +458,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
 
     Args:
         fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
+        in_shardings, out_shardings: how arguments and results are divided over devices: shardings, or PartitionSpecs on the
+            mesh in force, as tree prefixes of the positional arguments and of the result; None leaves it open.
+        device, backend: the device, or platform, to run on; `device_put` of the arguments does the same.
         static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
             for each content. Lists, dicts, sets, NumPy arrays and plain objects are told apart by what they contain.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
@@ -494,4 +521,5 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
-                       max_paths if specialize else None, donate_strict, abstracted_axes, symbolic)
+                       max_paths if specialize else None, donate_strict, abstracted_axes, symbolic,
+                       shardings_of(in_shardings, out_shardings, device))

@@ -5,6 +5,7 @@ import operator
 from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.jit import donation
+from gradix._api.jit.placed import PlacedTraced, unplaced
 from gradix._api.structs import struct_of
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
@@ -54,10 +55,11 @@ class ArgInfo:
 class _Stage:
     """What all stages tell: the trees and types of arguments and results."""
 
-    __slots__ = ("_traced", "in_tree")
+    __slots__ = ("_traced", "in_tree", "_places")
 
-    def __init__(self, traced, in_tree):
+    def __init__(self, traced, in_tree, places=None):
         self._traced, self.in_tree = traced, in_tree
+        self._places = places if isinstance(traced, PlacedTraced) else None     # the types of the arguments given
 
     out_tree = property(lambda self: self._traced.out_tree)
     donate_argnums = property(lambda self: tuple(self._traced.donated))
@@ -116,11 +118,13 @@ class Traced(_Stage):
             raise NotImplementedError(f"lower takes one platform at a time, got {platforms}. Lower for each apart.")
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
-                                platform=platforms[0])
+        module = traced.spelled(self._places) if self._places is not None else None
+        if module is None:
+            module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
+                                    platform=platforms[0])
         if donated:
             donation.check(module, traced)
-        return Lowered(traced, self.in_tree, module, platforms[0])
+        return Lowered(traced, self.in_tree, module, platforms[0], self._places)
 
 
 class Lowered(_Stage):
@@ -128,8 +132,8 @@ class Lowered(_Stage):
 
     __slots__ = ("_module", "_platform")
 
-    def __init__(self, traced, in_tree, module, platform: str = "cpu"):
-        super().__init__(traced, in_tree)
+    def __init__(self, traced, in_tree, module, platform: str = "cpu", places=None):
+        super().__init__(traced, in_tree, places)
         self._module, self._platform = module, platform
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -177,6 +181,9 @@ class Lowered(_Stage):
             raise NotImplementedError(f"compile runs on {xla.local_devices()[0]}; got device_assignment="
                                       f"{tuple(device_assignment)}.")
         traced = self._traced
+        placed = traced.program_for(tuple(self._places)) if self._places is not None else None
+        if placed is not None:
+            return PlacedCompiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.options or {}), **(compiler_options or {})} or None
         donated = tuple([i + len(traced.consts) for i in traced.donated])
         program = Program(traced.jaxpr, traced.name, donated=donated, compiler_options=options, lowered=self._module)
@@ -195,14 +202,19 @@ class Compiled(_Stage):
 
     __slots__ = ("_program",)
 
-    def __init__(self, traced, in_tree, program: Program):
-        super().__init__(traced, in_tree)
+    def __init__(self, traced, in_tree, program: Any, places=None):
+        super().__init__(traced, in_tree, places)
         self._program = program
+
+    def _fitted(self, leaves) -> list:
+        """The arguments where the program takes them."""
+        return [unplaced(x) for x in leaves]
 
     def __call__(self, *args, **kwargs):
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(self._tree_mismatch(args, kwargs))
+        leaves = self._fitted(leaves)
         traced, avals = self._traced, self._traced.avals
         for i, (x, aval) in enumerate(zip(leaves, avals)):
             if type(x) is not ArrayImpl:
@@ -267,28 +279,40 @@ class Compiled(_Stage):
     @property
     def input_shardings(self):
         """Where the arguments are expected, as `(args, kwargs)`."""
-        return self.in_tree.unflatten([self._sharding()] * self.in_tree.num_leaves)
+        return self.in_tree.unflatten(self._shardings()[0])
 
     @property
     def output_shardings(self):
         """Where the results will be."""
-        return self.out_tree.unflatten([self._sharding()] * self.out_tree.num_leaves)
+        return self.out_tree.unflatten(self._shardings()[1])
 
     @property
     def input_formats(self):
         """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
-        return self.in_tree.unflatten([self._format(a) for a in self._traced.avals])
+        return self.in_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(self._traced.avals, self._shardings()[0])])
 
     @property
     def output_formats(self):
         """How the results will lie in memory."""
-        return self.out_tree.unflatten([self._format(a) for a in self._traced.jaxpr.out_avals])
+        avals = self._traced.jaxpr.out_avals
+        return self.out_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])])
 
-    def _format(self, aval) -> Format:
-        return Format(row_major(aval.ndim), self._sharding())
+    def _shardings(self) -> tuple[list, list]:
+        """Where each argument is expected, and where each result will be."""
+        here: Any = SingleDeviceSharding(self._program.executable.device)
+        return [here] * self.in_tree.num_leaves, [here] * self.out_tree.num_leaves
 
-    def _sharding(self) -> SingleDeviceSharding:
-        return SingleDeviceSharding(self._program.executable.device)
+
+class PlacedCompiled(Compiled):
+    """A program compiled for arguments that lie on devices of choice."""
+
+    __slots__ = ()
+
+    def _fitted(self, leaves) -> list:
+        return self._traced.fitted(self._program, leaves, self._places)
+
+    def _shardings(self) -> tuple[list, list]:
+        return self._program.in_shardings[len(self._traced.consts):], list(self._program.executable.out_shardings)
 
 
 _PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}

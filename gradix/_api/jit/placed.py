@@ -1,0 +1,261 @@
+"""Signatures of jitted functions whose arguments or results lie on devices of choice, or are divided over several."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gradix._api.constraints import with_sharding_constraint
+from gradix._api.jit import donation
+from gradix._api.jit.traced import FloatCheckedTraced, Traced, check_results
+from gradix._api.placing import as_sharding, placed
+from gradix._base import config as _config, source
+from gradix._base.tree import flatten_axes
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import within
+from gradix._core.effects import MeshEffect
+from gradix._core.named_sharding import parts_of
+from gradix._core.operators import Array
+from gradix._core.sharding import Placement, Sharding, SingleDeviceSharding
+from gradix._runtime import xla
+from gradix._runtime.placement import Home, PlacedProgram, home_of, spelled
+from gradix._runtime.program import Donation
+from gradix._transforms.cse import simplify
+
+_options = _config.state
+
+
+class Shardings:
+    """What `jit` was told of where arguments and results are to lie."""
+
+    __slots__ = ("ins", "outs", "device")
+
+    def __init__(self, ins, outs, device):
+        self.ins, self.outs, self.device = tuple(ins) if isinstance(ins, list) else ins, outs, device
+
+    def of_arguments(self, name: str, in_tree, avals, arg_names) -> list[Sharding | None]:
+        """A sharding for each leaf of the arguments.
+
+        Raises:
+            ValueError: there are keyword arguments beside shardings, or a leaf cannot be divided so.
+        """
+        if self.ins is None:
+            return [None] * len(avals)
+        args, kwargs = in_tree.unflatten([0] * in_tree.num_leaves)
+        if kwargs:
+            raise ValueError(f"pjit does not support kwargs when in_shardings is specified: {name} was called with "
+                             f"{', '.join(kwargs)} by keyword. Pass them by position.")
+        if isinstance(self.ins, tuple) and len(self.ins) != len(args):
+            raise ValueError(f"pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In "
+                             f"particular, you're passing in a tuple of length {len(self.ins)} for {len(args)} positional "
+                             f"arguments of {name}.")
+        given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
+        return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
+
+    def of_results(self, out_tree, avals) -> list[Sharding | None]:
+        """A sharding for each leaf of the results."""
+        if self.outs is None:
+            return [None] * len(avals)
+        given = flatten_axes("jit out_shardings", out_tree, self.outs)
+        return [_fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))]
+
+    def constrain_arguments(self, name: str, in_tree, leaves, arg_names) -> list:
+        """Inside of another traced function: the arguments, which the compiler is to divide as asked."""
+        wanted = self.of_arguments(name, in_tree, [x.aval for x in leaves], arg_names)
+        return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(leaves, wanted)]
+
+    def constrain_results(self, out_tree, outs) -> list:
+        wanted = self.of_results(out_tree, [x.aval for x in outs])
+        return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(outs, wanted)]
+
+
+def _padded(names, n: int) -> list[str]:
+    return [*names[:n], *[f"number {i}" for i in range(len(names), n)]]
+
+
+def _fitting(what: str, name: str, aval, given) -> Sharding | None:
+    if given is None:
+        return None
+    sharding = as_sharding(given, "jit")
+    head = f"One of pjit {what} with pytree key path {name} was given the sharding of {sharding}, which"
+    if len(getattr(sharding, "spec", ())) > aval.ndim:
+        raise ValueError(f"{head} is only valid for values of rank at least {len(sharding.spec)}, but was applied to a value of "  # type: ignore[attr-defined]
+                         f"rank {aval.ndim}")
+    factors: Any = getattr(sharding, "factors", None)
+    for i, (n, f) in enumerate(zip(aval.shape, factors(aval.ndim) if factors is not None else ())):
+        if type(n) is int and n % f:
+            raise ValueError(f"{head} implies that the global size of its dimension {i} should be divisible by {f}, but it is "
+                             f"equal to {n} (full shape: {aval.shape})")
+    return sharding
+
+
+class PlacedTraced(Traced):
+    """One signature of a jitted function, compiled for each way that its arguments lie."""
+
+    __slots__ = ("asked", "in_tree", "programs", "checked")
+    asked: Shardings | None
+
+    @classmethod
+    def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
+        """The same signature, for arguments that lie anywhere."""
+        new = cls(traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.name, traced.donated, traced.keep_unused,
+                  traced.options, traced.avals, traced.log)
+        new.strict, new.on_host = traced.strict, 0
+        new.asked, new.in_tree, new.programs = asked, in_tree, {}
+        new.checked = isinstance(traced, FloatCheckedTraced)
+        return new
+
+    def run(self, leaves):
+        key = tuple([x.aval for x in leaves])
+        program = self.programs.get(key)
+        if program is None:
+            with self.log.lock:
+                program = self.programs.get(key) or self.programs.setdefault(key, self._make(key))
+        if program is _ORDINARY:
+            return super().run(leaves)
+        if self.donated:
+            return self.run_donating(program, leaves)
+        outs = program([*self.consts, *leaves])
+        if self.checked:
+            check_results(outs, self.name, self.jaxpr, [*self.consts, *leaves])
+        return outs
+
+    def run_donating(self, program, leaves):
+        if not isinstance(program, PlacedProgram):
+            return super().run_donating(program, leaves)
+        n = len(self.consts)
+        args = [*self.consts, *leaves]
+        outs = program(args)
+        taken = Donation(self.debug, self.name, source.current())
+        for i in program.donated:
+            args[i]._host = args[i]._buffer = None
+            args[i]._extra = taken, i - n
+        return outs
+
+    def plan(self, avals) -> tuple[Home | None, list, list]:
+        """The devices to run on for arguments of these types, and the shardings asked of them and of the results."""
+        n, names = len(self.consts), self.debug.arg_names
+        ins: list[Sharding | None] = [None] * len(avals)
+        outs: list[Sharding | None] = [None] * len(self.jaxpr.out_avals)
+        if self.asked is not None:
+            ins = self.asked.of_arguments(self.name, self.in_tree, avals, names)
+            outs = self.asked.of_results(self.out_tree, self.jaxpr.out_avals)
+        named = [(f"argument {name} of {self.name} with shape {a.plain.str_short()}", a.place.sharding)
+                 for name, a in zip(_padded(names, len(avals)), avals) if a.place is not None and a.place.is_committed]
+        named += [(f"an array of shape {c.aval.plain.str_short()} captured by {self.name}", c.aval.place.sharding)
+                  for c in self.consts if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed]
+        named += [(f"in_shardings of {self.name}", s) for s in ins if s is not None]
+        named += [(f"out_shardings of {self.name}", s) for s in outs if s is not None]
+        if self.asked is not None and self.asked.device is not None:
+            named.append((f"the device of {self.name}", SingleDeviceSharding(self.asked.device)))
+        for a, s in zip(avals, ins):
+            _check_same(a, s)
+        home = home_of(named, self.jaxpr.effects, self.name)
+        return home, [*[None] * n, *ins], outs
+
+    def _make(self, avals) -> Any:
+        home, ins, outs = self.plan(avals)
+        is_committed = True
+        if home is None:
+            device = _options.jax_default_device
+            place = next((a.place for a in avals if a.place is not None), None)
+            if place is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
+                place = Placement(SingleDeviceSharding(device), False)
+            if place is None or place.device is None:
+                return _ORDINARY
+            home, is_committed = Home((place.device,), None), False
+        elif self.asked is None and home == Home((xla.local_devices()[0],), None) and not any(
+                a.place is not None for a in avals) and not any(type(e) is MeshEffect for e in self.jaxpr.effects):
+            return _ORDINARY
+        start = time.perf_counter()
+        n = len(self.consts)
+        donated = tuple([i + n for i in self.donated])
+        closed = simplify(self.jaxpr)
+        every = [*[c.aval for c in self.consts], *avals]
+        program = PlacedProgram(closed, self.name, home, every, ins, outs, donated=donated, keep_unused=self.keep_unused,
+                                compiler_options=self.options)
+        if donated:
+            donation.check(program.lowered, self)
+        if not is_committed:
+            program.uncommit()
+        self.log.compiled(time.perf_counter() - start, program.is_loaded)
+        return program
+
+    def program_for(self, avals: tuple):
+        """The program for arguments of these types, with their places; None where it is the ordinary one."""
+        program = self.programs.get(avals)
+        if program is None:
+            program = self.programs[avals] = self._make(avals)
+        return None if program is _ORDINARY else program
+
+    def fitted(self, program: PlacedProgram, leaves, avals) -> list:
+        """Arguments where a program compiled for others takes them.
+
+        Raises:
+            ValueError: one is committed elsewhere.
+        """
+        out = []
+        for x, want, sharding in zip(leaves, avals, program.in_shardings[len(self.consts):]):
+            x = as_array(x) if not isinstance(x, Array) else x
+            if type(x) is ArrayImpl and x.aval is not want:
+                _check_same(x.aval, sharding)
+                x = placed(x, sharding) if want.place is not None else unplaced(x)
+            out.append(x)
+        return out
+
+    def spelled(self, avals, places: bool = False):
+        """The module for arguments of these types."""
+        home, ins, outs = self.plan(avals)
+        if home is None:
+            return None
+        own = [w if w is not None else a.place.sharding if a.place is not None else None
+               for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])]
+        donated = tuple([i + len(self.consts) for i in self.donated])
+        return spelled(simplify(self.jaxpr), self.name, home, own, outs, donated, self.keep_unused, places)
+
+
+_ORDINARY = object()            # nothing asks for anything but the first device
+
+
+def _check_same(aval, wanted: Sharding | None) -> None:
+    if wanted is None or aval.place is None or not aval.place.is_committed:
+        return
+    have = aval.place.sharding
+    if have.device_set == wanted.device_set and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]:
+        raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+                         f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument there first, "
+                         "with device_put.")
+
+
+def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
+    """Whether a call has to ask where its arguments lie."""
+    return (asked is not None or _options.gradix_mesh is not None or _options.jax_default_device is not None
+            or any(type(x) is ArrayImpl and x.aval.place is not None for x in (*leaves, *traced.consts))
+            or any(type(e) is MeshEffect for e in traced.jaxpr.effects))
+
+
+def unplaced(x):
+    """An array on the first device, for what knows of no other."""
+    return ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
+
+
+def shardings_of(ins, outs, device) -> Shardings | None:
+    """What `jit` is told of places; None for nothing.
+
+    Raises:
+        ValueError: both a device and shardings are given.
+    """
+    if ins is None and outs is None and device is None:
+        return None
+    if device is not None and (ins is not None or outs is not None):
+        raise ValueError("If backend or device is specified on jit, then in_shardings should not be specified, nor "
+                         "out_shardings: shardings name their devices.")
+    return Shardings(ins, outs, device)
+
+
+class WithoutPlace:
+    """What stands for an array wherever it lies."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, x):
+        self.aval = x.aval if x.aval.place is None else within(x.aval)
