@@ -1,0 +1,49 @@
+"""Vector quantization, as `scipy.cluster.vq`."""
+from __future__ import annotations
+
+from gradix import lax, numpy as jnp
+from gradix._base.listing import listing
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.promotion import promote_dtypes_inexact
+
+__all__ = ["vq"]
+
+
+def vq(obs, code_book, check_finite: bool = True):
+    """The code nearest to each observation, and how far away it is.
+
+    Args:
+        obs: observations of shape (M, N), or (M,) for single numbers.
+        code_book: codes of shape (K, N), or (K,).
+        check_finite: has no effect.
+
+    Returns:
+        The number of the nearest code, the first of several; and the Euclidean distance. Shape (M,).
+
+    Raises:
+        ValueError: the ranks differ or are not 1 or 2, the lengths of rows differ, or there are no codes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.cluster.vq import vq
+        >>> vq(jnp.array([[0.0, 1.0], [4.0, 0.0]]), jnp.array([[0.0, 0.0], [4.0, 3.0]]))
+        (Array([0, 1], dtype=int32), Array([1., 3.], dtype=float32))
+    """
+    x, codes = promote_dtypes_inexact("vq", obs, code_book)
+    if x.aval.ndim != codes.aval.ndim:
+        raise ValueError(f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and "
+                         f"{codes.aval.shape}.")
+    if x.aval.ndim not in (1, 2):
+        raise ValueError(f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and {codes.aval.shape}.")
+    if x.aval.ndim == 1:
+        x, codes = x[:, None], codes[:, None]
+    if x.aval.shape[1] != codes.aval.shape[1] or not codes.aval.shape[0]:
+        raise ValueError(f"vq needs a code at least, and observations and codes of one length; got shapes {x.aval.shape} and "
+                         f"{codes.aval.shape}.")
+    off = x[:, None, :] - codes[None, :, :]
+    squares = lax.real(off * lax.conj(off)) if off.aval.dtype in COMPLEX else off * off
+    distances = jnp.sum(squares, -1)
+    return jnp.argmin(distances, -1).astype("int32"), jnp.sqrt(jnp.min(distances, -1))
+
+
+__dir__ = listing(__name__)

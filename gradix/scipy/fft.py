@@ -1,0 +1,190 @@
+"""Discrete cosine transforms, as `scipy.fft`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._base.listing import listing
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.axes import axes_of, axis_of, known_int
+from gradix.numpy.promotion import convert, inexact_operand
+
+__all__ = ["dct", "dctn", "idct", "idctn"]
+
+
+def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The discrete cosine transform of type 2: `2 Σₘ xₘ cos(πk(2m + 1) / 2n)`.
+
+    J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
+
+    Args:
+        x: the array.
+        type: must be 2.
+        n: the length; the array is cut, or lengthened with zeros.
+        axis: the axis to transform.
+        norm: None, "backward", which is the same, or "ortho" for an orthogonal transform.
+
+    Raises:
+        NotImplementedError: another type.
+        ValueError: another norm, or no elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import fft
+        >>> fft.dct(jnp.array([1.0, 2.0, 3.0])).round(3) + 0.0
+        Array([12.   , -3.464,  0.   ], dtype=float32)
+    """
+    _check("dct", type, norm)
+    x = _operand("dct", x)
+    return _along(x, axis_of(axis, x.aval.ndim), n, norm, _forward)
+
+
+def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None):
+    """The inverse of `dct`.
+
+    Args:
+        x: the array.
+        type: must be 2.
+        n: the length; the array is cut, or lengthened with zeros.
+        axis: the axis to transform.
+        norm: as for `dct`.
+
+    Raises:
+        NotImplementedError: another type.
+        ValueError: another norm, or no elements.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import fft
+        >>> fft.idct(fft.dct(jnp.array([1.0, 2.0, 3.0]))).round(3)
+        Array([1., 2., 3.], dtype=float32)
+    """
+    _check("idct", type, norm)
+    x = _operand("idct", x)
+    return _along(x, axis_of(axis, x.aval.ndim), n, norm, _inverse)
+
+
+def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None):
+    """The discrete cosine transform of type 2 along several axes.
+
+    Args:
+        x: the array.
+        type: must be 2.
+        s: the length along each axis, or one for the last; the array is cut, or lengthened with zeros.
+        axes: the axes to transform; all, or the last as many as `s` has.
+        norm: as for `dct`.
+
+    Raises:
+        NotImplementedError: another type.
+        ValueError: another norm, an axis named twice, or as many lengths as there are no axes for.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import fft
+        >>> fft.dctn(jnp.ones((2, 2))).round(3) + 0.0
+        Array([[16.,  0.],
+               [ 0.,  0.]], dtype=float32)
+    """
+    return _along_all("dctn", x, type, s, axes, norm, _forward)
+
+
+def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None):
+    """The inverse of `dctn`.
+
+    Args:
+        x: the array.
+        type: must be 2.
+        s: as for `dctn`.
+        axes: as for `dctn`.
+        norm: as for `dct`.
+
+    Raises:
+        NotImplementedError: another type.
+        ValueError: another norm, an axis named twice, or as many lengths as there are no axes for.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import fft
+        >>> fft.idctn(fft.dctn(jnp.ones((2, 2)))).round(3)
+        Array([[1., 1.],
+               [1., 1.]], dtype=float32)
+    """
+    return _along_all("idctn", x, type, s, axes, norm, _inverse)
+
+
+def _check(name: str, type: int, norm) -> None:
+    if type != 2:
+        raise NotImplementedError(f"{name}: only DCT type 2 is implemented, got type={type}.")
+    if norm not in (None, "backward", "ortho"):
+        raise ValueError(f"scipy.fft.{name}: norm={norm!r} is not implemented; it takes None, 'backward' and 'ortho'.")
+
+
+def _operand(name: str, x):
+    x = inexact_operand(name, x)
+    return convert(x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype)
+
+
+def _along_all(name: str, x, type, s, axes, norm, transform):
+    _check(name, type, norm)
+    x = _operand(name, x)
+    lengths = None if s is None else [s] if np.ndim(s) == 0 else list(s)
+    if axes is None and lengths is not None:
+        axes = tuple(range(x.aval.ndim - len(lengths), x.aval.ndim))
+    axes = axes_of(axes, x.aval.ndim)
+    if lengths is not None and len(lengths) != len(axes):
+        raise ValueError(f"{name}: s and axes must have the same length, got s={s} and axes={axes}.")
+    for axis, n in zip(axes, lengths or [None] * len(axes)):
+        x = _along(x, axis, n, norm, transform)
+    return x
+
+
+def _along(x, axis: int, n, norm, transform):
+    """The transform of each row along an axis; of complex numbers, of both parts."""
+    have = x.aval.shape[axis]
+    n = have if n is None else known_int(n, "n")
+    if n < 1:
+        raise ValueError(f"Cosine transforms need one element at least, got n={n} for shape {x.aval.shape}.")
+    x = jnp.moveaxis(x, axis, -1)[..., :n]
+    x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, max(n - have, 0))])
+    if x.aval.dtype in COMPLEX:
+        out = lax.complex(transform(lax.real(x), n, norm), transform(lax.imag(x), n, norm))
+    else:
+        out = transform(x, n, norm)
+    return jnp.moveaxis(out, -1, axis)
+
+
+def _turns(n: int, dtype):
+    """`exp(-iπk / 2n)`."""
+    complex_ = np.complex128 if dtype == np.float64 else np.complex64
+    return jnp.asarray(np.exp(-0.5j * np.pi * np.arange(n) / n).astype(complex_))
+
+
+def _scales(n: int, dtype):
+    """What makes the transform orthogonal."""
+    scales = np.full(n, np.sqrt(0.5 / n))
+    scales[0] = np.sqrt(0.25 / n)
+    return jnp.asarray(scales.astype(dtype))
+
+
+def _forward(x, n: int, norm):
+    """The elements with even numbers, then those with odd ones backwards, have a Fourier transform that tells it all."""
+    rank = x.aval.ndim
+    mixed = lax.concatenate([x[..., ::2], lax.rev(x[..., 1::2], (rank - 1,))], rank - 1)
+    out = 2 * lax.real(jnp.fft.fft(mixed) * _turns(n, x.aval.dtype))
+    return out * _scales(n, x.aval.dtype) if norm == "ortho" else out
+
+
+def _inverse(x, n: int, norm):
+    rank, dtype = x.aval.ndim, x.aval.dtype
+    x = x / _scales(n, dtype) if norm == "ortho" else x
+    behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, 0)])
+    half = n // 2 + 1
+    spectrum = lax.complex(x[..., :half], -behind[..., :half]) * lax.conj(_turns(n, dtype)[:half]) / 2
+    mixed = jnp.fft.irfft(spectrum, n)
+    split = (n + 1) // 2
+    even, odd = mixed[..., :split], lax.rev(mixed[..., split:], (rank - 1,))
+    odd = jnp.pad(odd, [(0, 0)] * (rank - 1) + [(0, split - odd.aval.shape[-1])])
+    return jnp.stack([even, odd], -1).reshape(*even.aval.shape[:-1], 2 * split)[..., :n]
+
+
+__dir__ = listing(__name__)

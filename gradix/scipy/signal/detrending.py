@@ -1,0 +1,58 @@
+"""Signals without their trends."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix.numpy.axes import axis_of
+from gradix.numpy.promotion import convert, inexact_operand
+
+
+def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=None):
+    """A signal less its mean, or less the line nearest to it in least squares.
+
+    Args:
+        data: the signals.
+        axis: the axis of time.
+        type: "linear" or "constant".
+        bp: places where another line begins, an integer or several.
+        overwrite_data: must be None: arrays are immutable.
+
+    Raises:
+        ValueError: an unknown type, or a place outside of the signal.
+        NotImplementedError: `overwrite_data` is given.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import signal
+        >>> signal.detrend(jnp.array([1.0, 2.0, 4.0]), type="constant").round(3)
+        Array([-1.333, -0.333,  1.667], dtype=float32)
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError("overwrite_data argument not implemented: arrays are immutable. Use the array returned.")
+    if type not in ("constant", "linear"):
+        raise ValueError(f"Trend type must be 'linear' or 'constant', got {type!r}.")
+    x = inexact_operand("detrend", data)
+    x = convert(x, x.aval.dtype)
+    axis = axis_of(axis, x.aval.ndim)
+    n = x.aval.shape[axis]
+    if type == "constant":
+        return x - jnp.mean(x, axis, keepdims=True)
+    ends = sorted({0, n, *[int(b) for b in np.ravel(np.asarray(bp))]})
+    if ends[0] < 0 or ends[-1] > n:
+        raise ValueError(f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} for "
+                         f"length {n}.")
+    parts = [lax.slice_in_dim(x, a, b, axis=axis) for a, b in zip(ends, ends[1:])]
+    return lax.concatenate([_without_line(p, axis) for p in parts], axis) if parts else x
+
+
+def _without_line(x, axis: int):
+    n = x.aval.shape[axis]
+    x = x - jnp.mean(x, axis, keepdims=True)
+    if n < 2:
+        return x
+    # Scaled to a length of 1, so that 16-bit floats hold the sums.
+    time = np.arange(n) - (n - 1) / 2
+    time = (time / np.sqrt((time * time).sum())).reshape([n if i == axis else 1 for i in range(x.aval.ndim)])
+    time = jnp.asarray(time.astype(x.aval.dtype))
+    return x - time * jnp.sum(time * x, axis, keepdims=True)

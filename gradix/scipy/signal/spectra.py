@@ -1,0 +1,291 @@
+"""Spectra of signals: short-time Fourier transforms and their inverse, Welch's estimates."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.axes import axis_of
+from gradix.numpy.promotion import as_operand, convert, promote_dtypes
+from gradix.scipy.signal.detrending import detrend as _detrend
+from gradix.scipy.signal.segments import cut, extended, float_of, overlap_add, overlap_of, window_of
+
+
+def _real(x):
+    return dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
+
+
+class _Plan:
+    """How signals of one length are cut and transformed: window, lengths, and whether half a spectrum suffices."""
+
+    def __init__(self, x, window, nperseg, noverlap, nfft, detrend, onesided: bool):
+        given = None if nperseg is None else int(nperseg)
+        self.window, self.nperseg = window_of(window, given, x.aval.shape[-1], _real(x))
+        self.step = self.nperseg - overlap_of(noverlap, self.nperseg)
+        self.nfft = self.nperseg if nfft is None else int(nfft)
+        if self.nfft < self.nperseg:
+            raise ValueError(f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}.")
+        self.detrend = detrend
+        if onesided and x.aval.dtype in COMPLEX:
+            warnings.warn("The signal is complex: giving the two-sided spectrum. return_onesided=False says so.", stacklevel=4)
+        self.onesided = onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
+
+    def spectra(self, x):
+        """Shape (..., segments, frequencies)."""
+        x = cut(x, self.nperseg, self.step)
+        if self.detrend:
+            x = self.detrend(x) if callable(self.detrend) else _detrend(x, -1, self.detrend)
+        return (jnp.fft.rfft if self.onesided else jnp.fft.fft)(x * self.window, self.nfft)
+
+    def frequencies(self, fs, dtype):
+        rate = (jnp.fft.rfftfreq if self.onesided else jnp.fft.fftfreq)(self.nfft, dtype=dtype)
+        return rate * fs
+
+
+# -- short-time transforms -----------------------------------------------------------------------------------------
+
+def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = None, nfft: int | None = None,
+         detrend=False, return_onesided: bool = True, boundary: str | None = "zeros", padded: bool = True, axis: int = -1):
+    """The short-time Fourier transform: the spectrum of each of many overlapping segments.
+
+    Args:
+        x: the signals.
+        fs: how many samples there are in a unit of time.
+        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
+        nperseg: the length of a segment, not more than the signal.
+        noverlap: by how many samples segments overlap; half of them by default.
+        nfft: the length of the transform, padded with zeros; `nperseg` by default.
+        detrend: False, "constant", "linear", or a function of segments in the last axis.
+        return_onesided: give no negative frequencies of real signals.
+        boundary: what comes before and after the signal: "zeros", "constant", "even", "odd", or None for nothing.
+        padded: add zeros so that segments cover the signal.
+        axis: the axis of time.
+
+    Returns:
+        The frequencies, the times of the segments, and the transforms: frequencies along `axis`, segments along a last
+        axis.
+
+    Raises:
+        ValueError: lengths that do not fit, or an unknown option.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import signal
+        >>> f, t, z = signal.stft(jnp.ones(16), nperseg=8)
+        >>> f.shape, t.shape, z.shape
+        ((5,), (5,), (5, 5))
+    """
+    x = float_of(as_operand("stft", x))
+    axis = axis_of(axis, x.aval.ndim)
+    if not x.aval.size:
+        real = jnp.zeros(x.aval.shape, _real(x))
+        return real, real, convert(real, dtypes.to_complex_dtype(x.aval.dtype))
+    x = jnp.moveaxis(x, axis, -1)
+    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    x = extended(x, boundary, plan.nperseg // 2)
+    if padded:
+        missing = -(x.aval.shape[-1] - plan.nperseg) % plan.step
+        x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, missing % plan.nperseg)])
+    z = plan.spectra(x) / abs(jnp.sum(plan.window))
+    start = 0 if boundary is not None else plan.nperseg / 2
+    times = (np.arange(z.aval.shape[-2]) * plan.step + start).astype(_real(x)) / fs
+    return plan.frequencies(fs, _real(x)), jnp.asarray(times), jnp.moveaxis(jnp.swapaxes(z, -1, -2), -2, axis)
+
+
+def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
+          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1, freq_axis: int = -2):
+    """The signal whose short-time Fourier transform is given, in least squares.
+
+    D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
+
+    Args:
+        Zxx: what `stft` gives.
+        fs: as for `stft`.
+        window: as for `stft`.
+        nperseg: the length of segments; by default told by the number of frequencies.
+        noverlap: by how many samples they overlap; half of them by default.
+        nfft: the length of the transform; by default told by the number of frequencies.
+        input_onesided: there are no negative frequencies.
+        boundary: the signal was extended on both sides, and half a segment is cut off there.
+        time_axis: the axis of segments.
+        freq_axis: the axis of frequencies.
+
+    Returns:
+        The times of the samples, and the signals, with time at the place of `time_axis`.
+
+    Raises:
+        ValueError: lengths or axes that do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import signal
+        >>> t, x = signal.istft(signal.stft(jnp.arange(8.0), nperseg=4)[2])
+        >>> x.round(3)
+        Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
+    """
+    z = as_operand("istft", Zxx)
+    if z.aval.ndim < 2:
+        raise ValueError(f"Input stft must be at least 2d! Got shape {z.aval.shape}.")
+    rank = z.aval.ndim
+    time, freq = axis_of(time_axis, rank), axis_of(freq_axis, rank)
+    if time == freq:
+        raise ValueError(f"Must specify differing time and frequency axes! Got {time_axis} and {freq_axis}.")
+    z = jnp.moveaxis(convert(z, dtypes.to_complex_dtype(z.aval.dtype)), (time, freq), (-2, -1))
+    nperseg, nfft = _lengths(z.aval.shape[-1], nperseg, nfft, input_onesided)
+    noverlap = overlap_of(noverlap, nperseg)
+    values = _synthesis_window(window, nperseg, _real(z))
+    x = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, nfft)[..., :nperseg]
+    x, weight = overlap_add(x * (values * jnp.sum(values)), nperseg - noverlap), overlap_add(
+        jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap)
+    if boundary:
+        cut_off = nperseg // 2
+        x, weight = [v[..., cut_off:v.aval.shape[-1] - cut_off] for v in (x, weight)]
+    x = x / jnp.where(abs(weight) > 1e-10, weight, 1)
+    times = np.arange(x.aval.shape[-1]).astype(_real(z)) / fs
+    return jnp.asarray(times), jnp.moveaxis(x, -1, time - (freq < time))
+
+
+def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]:
+    usual = 2 * (frequencies - 1) if onesided else frequencies
+    nperseg = usual if nperseg is None else int(nperseg)
+    if nperseg < 1:
+        raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
+    if nfft is None:
+        nfft = nperseg if onesided and nperseg == usual + 1 else usual         # of an odd length, half is told only
+    elif int(nfft) < nperseg:
+        raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
+    if int(nfft) < nperseg:
+        raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
+    return nperseg, int(nfft)
+
+
+def _synthesis_window(window, nperseg: int, dtype):
+    values = window if isinstance(window, (str, tuple)) else jnp.asarray(window)
+    if not isinstance(values, (str, tuple)) and values.shape != (nperseg,):
+        raise ValueError(f"window must have length of {nperseg}, and one axis; got shape {values.shape}.")
+    return window_of(values, nperseg, nperseg, dtype)[0]
+
+
+# -- power spectra -------------------------------------------------------------------------------------------------
+
+def csd(x, y, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
+        detrend="constant", return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean"):
+    """The cross spectral density of two signals, averaged over segments.
+
+    P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
+
+    Args:
+        x: the signals.
+        y: other signals of the same rank, or None for the power spectrum of `x`; the shorter is padded with zeros.
+        fs: how many samples there are in a unit of time.
+        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
+        nperseg: the length of a segment, not more than the signal; 256 by default.
+        noverlap: by how many samples segments overlap; half of them by default.
+        nfft: the length of the transform, padded with zeros; `nperseg` by default.
+        detrend: False, "constant", "linear", or a function of segments in the last axis.
+        return_onesided: give no negative frequencies of real signals.
+        scaling: "density" for power per frequency, "spectrum" for power.
+        axis: the axis of time.
+        average: "mean" or "median" over segments.
+
+    Returns:
+        The frequencies, and the densities with frequencies along `axis`; real where `y` is None.
+
+    Raises:
+        ValueError: lengths that do not fit, or an unknown option.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import signal
+        >>> f, p = signal.csd(jnp.arange(16.0) % 2, None, nperseg=8)
+        >>> f.shape, int(p.argmax())
+        ((5,), 4)
+    """
+    if scaling not in ("density", "spectrum"):
+        raise ValueError(f"Unknown scaling: {scaling}. It takes 'density' and 'spectrum'.")
+    if average not in ("mean", "median"):
+        raise ValueError(f'average must be "median" or "mean", got {average}')
+    x, y = _signals(x, y)
+    axis = axis_of(axis, x.aval.ndim)
+    if not x.aval.size or (y is not None and not y.aval.size):
+        empty = jnp.zeros(x.aval.shape if not x.aval.size else y.aval.shape, _real(x))
+        return empty, empty if y is None else convert(empty, dtypes.to_complex_dtype(x.aval.dtype))
+    x, y = jnp.moveaxis(x, axis, -1), None if y is None else jnp.moveaxis(y, axis, -1)
+    if y is not None:
+        x, y = _of_one_length(x, y)
+    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    left = plan.spectra(x)
+    power = lax.real(left * lax.conj(left)) if y is None else lax.conj(left) * plan.spectra(y)
+    power = _one_sided(power, plan.nfft) if plan.onesided else power
+    size = fs * jnp.sum(abs(plan.window) ** 2) if scaling == "density" else abs(jnp.sum(plan.window)) ** 2
+    return plan.frequencies(fs, _real(x)), jnp.moveaxis(_average(power / size, average), -1, axis)
+
+
+def _signals(x, y):
+    if y is None:
+        return float_of(as_operand("csd", x)), None
+    x, y = promote_dtypes("csd", x, y)
+    if x.aval.ndim != y.aval.ndim:
+        raise ValueError(f"csd: both signals must have the same rank, got shapes {x.aval.shape} and {y.aval.shape}.")
+    return float_of(x), float_of(y)
+
+
+def _of_one_length(x, y):
+    n = max(x.aval.shape[-1], y.aval.shape[-1])
+    return [jnp.pad(v, [(0, 0)] * (v.aval.ndim - 1) + [(0, n - v.aval.shape[-1])]) for v in (x, y)]
+
+
+def _one_sided(power, nfft: int):
+    """What belongs to negative frequencies is added; zero and, of an even length, the last have no such."""
+    twice = np.full(power.aval.shape[-1], 2.0)
+    twice[0] = 1
+    if nfft % 2 == 0:
+        twice[-1] = 1
+    return power * jnp.asarray(twice.astype(_real(power)))
+
+
+def _average(power, average: str):
+    if average == "mean":
+        return jnp.mean(power, axis=-2)
+    n = power.aval.shape[-2]
+    even = 2 * np.arange(1, (n - 1) // 2 + 1)
+    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))             # of the median of exponential variables
+    if power.aval.dtype not in COMPLEX:
+        return jnp.median(power, axis=-2) / bias
+    return lax.complex(jnp.median(lax.real(power), axis=-2), jnp.median(lax.imag(power), axis=-2)) / bias
+
+
+def welch(x, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
+          detrend="constant", return_onesided: bool = True, scaling: str = "density", axis: int = -1,
+          average: str = "mean"):
+    """The power spectral density of a signal, averaged over segments, as `csd`.
+
+    P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
+
+    Args:
+        x: the signals.
+        fs: how many samples there are in a unit of time.
+        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
+        nperseg: the length of a segment, not more than the signal; 256 by default.
+        noverlap: by how many samples segments overlap; half of them by default.
+        nfft: the length of the transform, padded with zeros; `nperseg` by default.
+        detrend: False, "constant", "linear", or a function of segments in the last axis.
+        return_onesided: give no negative frequencies of real signals.
+        scaling: "density" for power per frequency, "spectrum" for power.
+        axis: the axis of time.
+        average: "mean" or "median" over segments.
+
+    Returns:
+        The frequencies, and the densities with frequencies along `axis`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import signal
+        >>> f, p = signal.welch(jnp.arange(16.0) % 4, nperseg=8)
+        >>> f[p.argmax()]
+        Array(0.25, dtype=float32)
+    """
+    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
