@@ -1,0 +1,155 @@
+"""Generalized minimal residuals."""
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._base.tree import tree_flatten as flatten
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.flatten_util import ravel_pytree
+from gradix.scipy.sparse.linalg.systems import solve, squared_goal
+
+
+def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
+    """x with `A x = b`, for any map, by minimal residuals in Krylov spaces.
+
+    Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems" (1986).
+
+    Args:
+        A: a matrix, or a function of pytrees like `b`.
+        b: the right side, an array of any shape or a pytree of arrays.
+        x0: where to begin; zeros by default.
+        tol: the residual's norm that suffices, as a part of the norm of `b`.
+        atol: the residual's norm that suffices; the larger of both counts.
+        restart: the dimension of a Krylov space, after which another begins; as many vectors are kept.
+        maxiter: how many spaces at most; 10 for each unknown by default.
+        M: an approximate inverse of `A`; a matrix or a function.
+        solve_method: "batched" builds each space whole, "incremental" stops within it when the residual suffices.
+
+    Returns:
+        x; and 0, or -1 where x is NaN. Derivatives are those of the exact solution, found by solving the system again.
+
+    Raises:
+        ValueError: shapes or structures that do not fit, or an unknown method.
+        TypeError: `A` or `M` is neither a function nor a matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.sparse.linalg import gmres
+        >>> gmres(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))[0].round(3)
+        Array([1., 2.], dtype=float32)
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+    size = sum(jnp.size(leaf) for leaf in flatten(b)[0])
+    method = partial(_minimal_residuals, restart=min(int(restart), max(size, 1)), early=solve_method == "incremental")
+    x = solve(method, A, b, x0, tol, atol, maxiter, M, False)
+    failed = sum(jnp.sum(jnp.isnan(leaf)) for leaf in flatten(x)[0]) if size else jnp.asarray(0)
+    return x, jnp.where(failed > 0, -1, 0)
+
+
+def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
+    """Restarts, on one vector of all unknowns."""
+    goal, some = squared_goal(b, system)
+    rhs, unravel = ravel_pytree(b)
+    if not rhs.aval.size:
+        return b
+    map_vector = lambda f: lambda v: ravel_pytree(f(unravel(v)))[0].astype(rhs.aval.dtype)          # noqa: E731
+    multiply, precondition = map_vector(apply), map_vector(system.precondition)
+
+    def going(state):
+        _, r, size, count = state
+        return some & (size > goal) & (count < system.maxiter)
+
+    def turn(state):
+        x, r, size, count = state
+        z = precondition(r)
+        norm = jnp.sqrt(_square(z))
+        # The residual that is watched is the preconditioned one; it must shrink as much as the other.
+        part = jnp.sqrt(goal / size)
+        x = x + _step(lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart)
+        r = rhs - multiply(x)
+        return x, r, _square(r), count + 1
+
+    x = ravel_pytree(system.start)[0].astype(rhs.aval.dtype)
+    r = rhs - multiply(x)
+    x = lax.while_loop(going, turn, (x, r, _square(r), jnp.asarray(np.int32(0))))[0]
+    return unravel(jnp.where(some, x, 0))
+
+
+def _square(x):
+    return jnp.sum(lax.real(x * lax.conj(x)) if x.aval.dtype in COMPLEX else x * x)
+
+
+def _step(multiply, z, norm, goal, restart: int):
+    """The correction within one Krylov space that makes the residual least; it ends early below `goal`, if given."""
+    dtype, n = z.aval.dtype, z.aval.shape[0]
+    basis = jnp.zeros((restart + 1, n), dtype).at[0].set(z / jnp.where(norm == 0, 1, norm))
+    # Rotations make the Hessenberg matrix triangular while it grows; rows not reached are those of the identity.
+    triangle = jnp.eye(restart, restart + 1, dtype=dtype)
+    turned = jnp.zeros(restart + 1, dtype).at[0].set(norm.astype(dtype))
+    rotations = jnp.zeros((restart, 2), dtype)
+
+    def going(state):
+        k, _, _, turned, _, rest = state
+        more = (k < restart) & (rest > 0)
+        return more if goal is None else more & (rest > goal)
+
+    def grow(state):
+        k, basis, triangle, turned, rotations, _ = state
+        basis, column = _orthogonal(basis, multiply(basis[k]), k)
+        column, rotations = _rotated(column, rotations, k)
+        c, s = rotations[k, 0], rotations[k, 1]
+        top = turned[k]
+        turned = turned.at[k].set(c * top).at[k + 1].set(-lax.conj(s) * top if dtype in COMPLEX else -s * top)
+        return k + 1, basis, triangle.at[k].set(column), turned, rotations, abs(turned[k + 1])
+
+    state = jnp.asarray(np.int32(0)), basis, triangle, turned, rotations, norm
+    k, basis, triangle, turned, _, _ = lax.while_loop(going, grow, state)
+    right = jnp.where(np.arange(restart) < k, turned[:restart], 0)
+    upper = triangle[:, :restart].T
+    upper = jnp.where(np.eye(restart, dtype=bool) & (upper == 0), 1, upper)
+    weights = lax.linalg.triangular_solve(upper, right[:, None], left_side=True, lower=False)[:, 0]
+    return jnp.matmul(weights, basis[:restart], precision="highest")
+
+
+def _orthogonal(basis, w, k):
+    """A new vector of the basis by Gram and Schmidt, twice is enough; and the column of the Hessenberg matrix."""
+    size = jnp.sqrt(_square(w))
+    column = jnp.zeros(basis.aval.shape[0], w.aval.dtype)
+    for _ in range(2):
+        part = jnp.matmul(lax.conj(basis) if basis.aval.dtype in COMPLEX else basis, w, precision="highest")
+        w = w - jnp.matmul(part, basis, precision="highest")
+        column = column + part
+    norm = jnp.sqrt(_square(w))
+    real = dtypes.real_dtype(w.aval.dtype) if w.aval.dtype in COMPLEX else w.aval.dtype
+    norm = jnp.where(norm > float(np.finfo(real).eps) * size, norm, 0)          # the space holds the solution
+    w = jnp.where(norm > 0, w / jnp.where(norm > 0, norm, 1), 0)
+    return basis.at[k + 1].set(w), column.at[k + 1].set(norm.astype(column.aval.dtype))
+
+
+def _rotated(column, rotations, k):
+    """The column after the rotations before it, and the one that makes its last element zero."""
+    def turn(i, column):
+        (c, s), top, low = rotations[i], column[i], column[i + 1]
+        return column.at[i].set(c * top + s * low).at[i + 1].set(-lax.conj(s) * top + c * low if _complex(column) else
+                                                                 -s * top + c * low)
+
+    column = lax.fori_loop(np.int32(0), k, turn, column)
+    top, low = column[k], column[k + 1]
+    r = jnp.sqrt(abs(top) ** 2 + abs(low) ** 2)
+    safe = jnp.where(r == 0, 1, r)
+    # `[c, s; -s̄, c]` with c real takes (top, low) to (r·phase, 0).
+    phase = jnp.where(top == 0, 1, top / jnp.where(top == 0, 1, abs(top)))
+    c = jnp.where(r == 0, 1, abs(top) / safe)
+    s = phase * (lax.conj(low) if _complex(column) else low) / safe
+    column = column.at[k].set((phase * r).astype(column.aval.dtype)).at[k + 1].set(0)
+    pair = jnp.stack([c.astype(column.aval.dtype), s.astype(column.aval.dtype)])
+    return column, rotations.at[k].set(pair)
+
+
+def _complex(x) -> bool:
+    return x.aval.dtype in COMPLEX

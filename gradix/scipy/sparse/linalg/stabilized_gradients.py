@@ -1,0 +1,81 @@
+"""Stabilized biconjugate gradients."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._base.tree import tree_map
+from gradix.scipy.sparse.linalg.systems import (
+    dot,
+    minus,
+    plus,
+    real_dot,
+    solve,
+    solved_unless_zero,
+    squared_goal,
+    zeros_like,
+)
+
+
+def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
+    """x with `A x = b`, for any map, by stabilized biconjugate gradients.
+
+    H. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
+
+    Args:
+        A: a matrix, or a function of pytrees like `b`.
+        b: the right side, an array of any shape or a pytree of arrays.
+        x0: where to begin; zeros by default.
+        tol: the residual's norm that suffices, as a part of the norm of `b`.
+        atol: the residual's norm that suffices; the larger of both counts.
+        maxiter: when to stop; 10 steps for each unknown by default.
+        M: an approximate inverse of `A`; a matrix or a function.
+
+    Returns:
+        x, and None. Derivatives are those of the exact solution, found by solving the system again.
+
+    Raises:
+        ValueError: shapes or structures that do not fit.
+        TypeError: `A` or `M` is neither a function nor a matrix.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.sparse.linalg import bicgstab
+        >>> bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))[0].round(3)
+        Array([1., 2.], dtype=float32)
+    """
+    return solve(_biconjugate_gradients, A, b, x0, tol, atol, maxiter, M, False), None
+
+
+def _biconjugate_gradients(apply, b, system):
+    goal, some = squared_goal(b, system)
+
+    def going(state):
+        r, count, broken = state[1], state[-2], state[-1]
+        return some & (real_dot(r, r) > goal) & (count < system.maxiter) & ~broken
+
+    def step(state):
+        x, r, shadow, p, q, rho, alpha, omega, count, _ = state
+        new = dot(shadow, r)
+        beta = new / rho * alpha / omega
+        p = plus(r, beta, plus(p, -omega, q))
+        p_hat = system.precondition(p)
+        q = apply(p_hat)
+        alpha = new / dot(shadow, q)
+        s = plus(r, -alpha, q)
+        s_hat = system.precondition(s)
+        t = apply(s_hat)
+        size = real_dot(t, t)
+        early = real_dot(s, s) < goal
+        omega = jnp.where(size == 0, 0, dot(t, s) / jnp.where(size == 0, 1, size))
+        half = plus(x, alpha, p_hat)
+        x = tree_map(lambda a, c: jnp.where(early, a, c), half, plus(half, omega, s_hat))
+        r = tree_map(lambda a, c: jnp.where(early, a, c), s, plus(s, -omega, t))
+        broken = (new == 0) | (alpha == 0) | ((omega == 0) & ~early)
+        return x, r, shadow, p, q, new, alpha, jnp.where(early, 1, omega), count + 1, broken
+
+    r = minus(b, apply(system.start))
+    one = jnp.ones_like(dot(r, r))
+    nothing = zeros_like(r)
+    state = (system.start, r, r, nothing, nothing, one, one, one, jnp.asarray(np.int32(0)), jnp.asarray(False))
+    return solved_unless_zero(some, lax.while_loop(going, step, state)[0])

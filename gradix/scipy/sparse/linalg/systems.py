@@ -1,0 +1,136 @@
+"""Linear systems on pytrees: what users give, brought to one form, and solved with derivatives of the solution."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from gradix import lax, numpy as jnp
+from gradix._api.derivatives.autodiff import linear_transpose
+from gradix._api.inspect import eval_shape
+from gradix._base.tree import tree_flatten as flatten, tree_map
+from gradix._core import dtypes
+from gradix._core.dtypes import COMPLEX
+from gradix.numpy.promotion import as_operand, convert, inexact_operand
+
+
+class System(NamedTuple):
+    """What a method needs besides the map and the right side."""
+
+    start: Any
+    tol: Any
+    atol: Any
+    maxiter: Any
+    precondition: Callable
+
+
+# -- vectors that are pytrees --------------------------------------------------------------------------------------
+
+def dot(x, y):
+    """The inner product, conjugated in `x`."""
+    parts = [jnp.vdot(a, b, precision="highest") for a, b in zip(flatten(x)[0], flatten(y)[0])]
+    return sum(parts[1:], parts[0])
+
+
+def real_dot(x, y):
+    """The real part of the inner product, exact for `x` beside itself."""
+    value = dot(x, y)
+    return lax.real(value) if value.aval.dtype in COMPLEX else value
+
+
+def plus(x, scale, y):
+    """`x + scale · y`, in the dtypes of `x`."""
+    return tree_map(lambda a, b: a + (scale * b).astype(a.aval.dtype), x, y)
+
+
+def minus(x, y):
+    return tree_map(lambda a, b: a - b, x, y)
+
+
+def zeros_like(x):
+    return tree_map(jnp.zeros_like, x)
+
+
+# -- what users give -----------------------------------------------------------------------------------------------
+
+def as_function(A, name: str) -> Callable:
+    """A linear map as a function.
+
+    Raises:
+        TypeError: it is no function, and nothing with a matrix product.
+        ValueError: a matrix that is not square.
+    """
+    if callable(A):
+        return A
+    shape = getattr(A, "shape", None)
+    if shape is None or not hasattr(type(A), "__matmul__") or len(shape) == 0:
+        raise TypeError(f"linear operator must be either a function or ndarray: got {A!r} for {name}.")
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"linear operator must be a square matrix, but has shape: {tuple(shape)}")
+    matrix = jnp.asarray(A) if hasattr(A, "__array__") else A
+    return lambda x: matrix @ x
+
+
+def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
+    """The solution of `A(x) = b` by a method, differentiated as the solution of a linear system.
+
+    Args:
+        method: `method(A, b, system)` returns x.
+        hermitian: the map is its own adjoint, so that real maps are their own transpose.
+    """
+    apply = as_function(A, "A")
+    precondition = (lambda x: x) if M is None else as_function(M, "M")
+    b = _promoted(apply, tree_map(lambda x: inexact_operand("b", x), b))
+    size = sum(x.aval.size for x in flatten(b)[0])
+    start = zeros_like(b) if x0 is None else _start(x0, b)
+    _check_same(eval_shape(apply, b), b, "A(b)")
+    system = System(start, tol, atol, 10 * size if maxiter is None else maxiter, precondition)
+    real = all(x.aval.dtype not in COMPLEX for x in flatten(b)[0])
+    if hermitian and real:
+        return lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), symmetric=True)
+    back = System(zeros_like(b), tol, atol, system.maxiter, precondition if M is None else _transposed(precondition, b))
+    return lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back))
+
+
+def _transposed(function: Callable, like):
+    return lambda y: linear_transpose(function, like)(y)[0]
+
+
+def _promoted(apply: Callable, b):
+    """The right side in the dtypes that the map gives for it."""
+    leaves, tree = flatten(b)
+    found, got = flatten(eval_shape(apply, b))
+    if got != tree or len(found) != len(leaves):
+        return b
+    return tree.unflatten([convert(x, dtypes.promote_types(x.aval.dtype, f.dtype)) for x, f in zip(leaves, found)])
+
+
+def _start(x0, b):
+    given, tree = flatten(x0)
+    wanted, other = flatten(b)
+    if tree != other:
+        raise ValueError(f"x0 and b must have matching tree structure: {tree} vs {other}")
+    given = [as_operand("x0", x) for x in given]
+    shapes, have = [x.aval.shape for x in given], [x.aval.shape for x in wanted]
+    if shapes != have:
+        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes} vs {have}")
+    return tree.unflatten([convert(x, w.aval.dtype) for x, w in zip(given, wanted)])
+
+
+def _check_same(found, b, what: str) -> None:
+    (got, tree), (want, other) = flatten(found), flatten(b)
+    if tree != other or [g.shape for g in got] != [w.aval.shape for w in want]:
+        raise ValueError(f"matvec() output shapes must match b: {what} gives {tree} with {[g.shape for g in got]}, b is {other} "
+                         f"with {[w.aval.shape for w in want]}.")
+
+
+def squared_goal(b, system: System):
+    """The square of the residual's norm that suffices; and whether there is anything to solve."""
+    size = real_dot(b, b)
+    goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(size.aval.dtype)
+    return goal, size > 0
+
+
+def solved_unless_zero(some, x):
+    """The solution for a right side of zeros is zero, whatever a method made of it."""
+    return tree_map(partial(jnp.where, some), x, zeros_like(x))
