@@ -8,4 +8,5 @@ from gradix.scipy import ndimage as ndimage
 from gradix.scipy import optimize as optimize
 from gradix.scipy import signal as signal
 from gradix.scipy import sparse as sparse
+from gradix.scipy import spatial as spatial
 from gradix.scipy import special as special

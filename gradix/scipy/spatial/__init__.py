@@ -1,0 +1,2 @@
+"""Geometry, as `scipy.spatial`."""
+from gradix.scipy.spatial import transform as transform

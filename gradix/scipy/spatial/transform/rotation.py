@@ -1,0 +1,177 @@
+"""Rotations in three dimensions."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gradix import lax, numpy as jnp, random
+from gradix._core.operators import Array
+from gradix.numpy.promotion import promote_dtypes_inexact
+from gradix.scipy.spatial.transform import quaternions
+
+
+class Rotation(NamedTuple):
+    """One rotation, or an array of them; a pytree of its quaternion.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.spatial.transform import Rotation
+        >>> r = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> r.apply(jnp.array([1.0, 0.0, 0.0])).round(4)
+        Array([0., 1., 0.], dtype=float32)
+        >>> (r * r).magnitude().round(4)
+        Array(3.1416, dtype=float32)
+    """
+
+    quat: Array
+
+    @classmethod
+    def concatenate(cls, rotations):
+        """Rotations one after the other, as one array of them."""
+        quats = [r.quat if r.quat.ndim > 1 else r.quat[None] for r in rotations]
+        return cls(jnp.concatenate(quats))
+
+    @classmethod
+    def from_euler(cls, seq: str, angles, degrees: bool = False):
+        """Rotations about one to three axes.
+
+        Args:
+            seq: letters of "xyz" for axes that stay in place, of "XYZ" for axes that turn as well.
+            angles: one for each letter, in the last axis; of one letter also a number.
+            degrees: the angles are in degrees.
+        """
+        count = len(quaternions.axes_of(seq)[0])
+        angles = jnp.asarray(angles)
+        angles = quaternions.floats("from_euler", angles if angles.ndim else angles[None], count)
+        return cls(quaternions.from_euler(seq, jnp.deg2rad(angles) if degrees else angles))
+
+    @classmethod
+    def from_matrix(cls, matrix):
+        """Rotations by orthogonal matrices with determinant 1, in the last two axes; this is not checked."""
+        return cls(quaternions.from_matrix(quaternions.floats("from_matrix", matrix, 3, 3)))
+
+    @classmethod
+    def from_mrp(cls, mrp):
+        """Rotations by modified Rodrigues parameters: along the axis, as long as the tangent of a quarter of the angle."""
+        v = quaternions.floats("from_mrp", mrp, 3)
+        square = quaternions.square_sum(v)
+        return cls(jnp.concatenate([2 * v, 1 - square], -1) / (1 + square))
+
+    @classmethod
+    def from_quat(cls, quat):
+        """Rotations by quaternions (x, y, z, w) in the last axis, which are made of length 1."""
+        return cls(quaternions.normalized(quaternions.floats("from_quat", quat, 4)))
+
+    @classmethod
+    def from_rotvec(cls, rotvec, degrees: bool = False):
+        """Rotations by vectors along the axis, as long as the angle."""
+        v = quaternions.floats("from_rotvec", rotvec, 3)
+        return cls(quaternions.from_vector(jnp.deg2rad(v) if degrees else v))
+
+    @classmethod
+    def identity(cls, num: int | None = None, dtype=float):
+        """No rotation, or an array of `num` of them."""
+        none = jnp.asarray(np.array([0, 0, 0, 1]), dtype)
+        return cls(none if num is None else jnp.broadcast_to(none, (num, 4)))
+
+    @classmethod
+    def random(cls, random_key, num: int | None = None):
+        """Rotations drawn uniformly: directions of normal variables in four dimensions (G. Marsaglia, 1972)."""
+        return cls.from_quat(random.normal(random_key, (4,) if num is None else (num, 4)))
+
+    def __getitem__(self, indexer):
+        """Some of an array of rotations."""
+        if self.single:
+            raise TypeError("Single rotation is not subscriptable.")
+        return type(self)(self.quat[indexer])
+
+    def __len__(self):
+        """How many rotations there are in the array."""
+        if self.single:
+            raise TypeError("Single rotation has no len().")
+        return self.quat.shape[0]
+
+    def __mul__(self, other):
+        """The rotation by `other`, then by `self`."""
+        if not isinstance(other, Rotation):
+            return NotImplemented
+        return type(self)(quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat)))
+
+    def apply(self, vectors, inverse: bool = False):
+        """Vectors turned.
+
+        Args:
+            vectors: shape (..., 3); their number and that of the rotations broadcast.
+            inverse: turn them back.
+        """
+        q, v = promote_dtypes_inexact("Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3))
+        return quaternions.rotated(q, v, inverse)
+
+    def as_euler(self, seq: str, degrees: bool = False):
+        """Angles of rotations about three axes, in the last axis.
+
+        Args:
+            seq: three letters, as for `from_euler`.
+            degrees: give degrees.
+
+        Returns:
+            The second angle between -90° and 90° for three different axes, between 0° and 180° for two. Where it is at an
+            end, and only a sum or difference of the others is determined, the third is zero.
+        """
+        angles = quaternions.to_euler(seq, self.quat)
+        return jnp.rad2deg(angles) if degrees else angles
+
+    def as_matrix(self):
+        """Matrices that turn columns, in the last two axes."""
+        return quaternions.to_matrix(self.quat)
+
+    def as_mrp(self):
+        """Modified Rodrigues parameters, of angles up to 180°."""
+        q = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
+        return q[..., :3] / (1 + q[..., 3:])
+
+    def as_rotvec(self, degrees: bool = False):
+        """Vectors along the axis, as long as the angle, which is at most 180°."""
+        v = quaternions.to_vector(self.quat)
+        return jnp.rad2deg(v) if degrees else v
+
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False):
+        """Quaternions.
+
+        Args:
+            canonical: of the two of each rotation the one with w > 0.
+            scalar_first: give (w, x, y, z) in place of (x, y, z, w).
+        """
+        q = quaternions.canonical(self.quat) if canonical else self.quat
+        return jnp.roll(q, 1, axis=-1) if scalar_first else q
+
+    def inv(self):
+        """The rotation back."""
+        return type(self)(quaternions.conjugate(self.quat))
+
+    def magnitude(self):
+        """The angle, between 0 and π."""
+        size = jnp.sqrt(jnp.sum(self.quat[..., :3] ** 2, -1))
+        return 2 * jnp.arctan2(size, abs(self.quat[..., 3]))
+
+    def mean(self, weights=None):
+        """The rotation nearest to all of an array in the sum of squared distances of matrices.
+
+        F. Markley, Y. Cheng, J. Crassidis, Y. Oshman, "Averaging quaternions" (2007).
+
+        Args:
+            weights: one for each rotation; equal by default.
+        """
+        count = len(self)
+        q, w = promote_dtypes_inexact("Rotation.mean", self.quat, jnp.ones(count) if weights is None else jnp.asarray(weights))
+        if w.shape != (count,):
+            raise ValueError("Expected `weights` to have number of values equal to number of rotations, got "
+                             f"{w.shape[0] if w.ndim else 1} values and {count} rotations.")
+        together = jnp.matmul((w[:, None] * q).T, q, precision=lax.Precision.HIGHEST)
+        return type(self)(jnp.linalg.eigh(together)[1][:, -1])
+
+    @property
+    def single(self) -> bool:
+        """Whether this is one rotation, not an array of them."""
+        return self.quat.ndim == 1
