@@ -7,7 +7,9 @@ import pytest
 FACES = {
     "numpy": {"fft", "linalg"}, "numpy.linalg": set(), "numpy.fft": set(), "lax": {"linalg"}, "random": set(),
     "nn": {"initializers"}, "nn.initializers": set(), "ops": set(), "image": set(), "flatten_util": set(), "dlpack": set(),
-    "scipy.special": set(), "scipy.linalg": set(),
+    "scipy.special": set(), "scipy.linalg": set(), "scipy.signal": set(), "scipy.fft": set(), "scipy.ndimage": set(),
+    "scipy.integrate": set(), "scipy.interpolate": set(), "scipy.optimize": set(), "scipy.cluster.vq": set(),
+    "scipy.sparse.linalg": set(), "scipy.spatial.transform": set(),
 }
 HELPERS = {"annotations", "as_operand", "listing", "convert", "Any", "Callable", "Sequence", "np", "jnp"}
 

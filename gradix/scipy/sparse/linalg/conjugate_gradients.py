@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix.scipy.sparse.linalg.systems import minus, plus, real_dot, solve, solved_unless_zero, squared_goal
+from gradix.scipy.sparse.linalg.systems import minus, plus, real_dot, solution_for, solve, squared_goal
 
 
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
@@ -38,7 +38,7 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
 
 
 def _conjugate_gradients(apply, b, system):
-    goal, some = squared_goal(b, system)
+    goal, wanted = squared_goal(b, system)
 
     def sizes(r, z):
         """The inner product of the residual with the preconditioned one, and with itself."""
@@ -47,7 +47,7 @@ def _conjugate_gradients(apply, b, system):
 
     def going(state):
         gamma, size, count = state[-3:]
-        return some & (size > goal) & (gamma != 0) & (count < system.maxiter)
+        return (wanted > 0) & (size > goal) & (gamma != 0) & (count < system.maxiter)
 
     def step(state):
         x, r, p, gamma, _, count = state
@@ -61,4 +61,4 @@ def _conjugate_gradients(apply, b, system):
     r = minus(b, apply(system.start))
     z = system.precondition(r)
     state = system.start, r, z, *sizes(r, z), jnp.asarray(np.int32(0))
-    return solved_unless_zero(some, lax.while_loop(going, step, state)[0])
+    return solution_for(wanted, lax.while_loop(going, step, state)[0])

@@ -10,7 +10,7 @@ from gradix._base.tree import tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.flatten_util import ravel_pytree
-from gradix.scipy.sparse.linalg.systems import solve, squared_goal
+from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
 
 def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
@@ -53,7 +53,7 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
 
 def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
     """Restarts, on one vector of all unknowns."""
-    goal, some = squared_goal(b, system)
+    goal, wanted = squared_goal(b, system)
     rhs, unravel = ravel_pytree(b)
     if not rhs.aval.size:
         return b
@@ -62,7 +62,7 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
 
     def going(state):
         _, r, size, count = state
-        return some & (size > goal) & (count < system.maxiter)
+        return (wanted > 0) & (size > goal) & (count < system.maxiter)
 
     def turn(state):
         x, r, size, count = state
@@ -77,7 +77,7 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
     x = ravel_pytree(system.start)[0].astype(rhs.aval.dtype)
     r = rhs - multiply(x)
     x = lax.while_loop(going, turn, (x, r, _square(r), jnp.asarray(np.int32(0))))[0]
-    return unravel(jnp.where(some, x, 0))
+    return solution_for(wanted, unravel(x))
 
 
 def _square(x):

@@ -10,8 +10,8 @@ from gradix.scipy.sparse.linalg.systems import (
     minus,
     plus,
     real_dot,
+    solution_for,
     solve,
-    solved_unless_zero,
     squared_goal,
     zeros_like,
 )
@@ -48,11 +48,11 @@ def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
 
 
 def _biconjugate_gradients(apply, b, system):
-    goal, some = squared_goal(b, system)
+    goal, wanted = squared_goal(b, system)
 
     def going(state):
         r, count, broken = state[1], state[-2], state[-1]
-        return some & (real_dot(r, r) > goal) & (count < system.maxiter) & ~broken
+        return (wanted > 0) & (real_dot(r, r) > goal) & (count < system.maxiter) & ~broken
 
     def step(state):
         x, r, shadow, p, q, rho, alpha, omega, count, _ = state
@@ -78,4 +78,4 @@ def _biconjugate_gradients(apply, b, system):
     one = jnp.ones_like(dot(r, r))
     nothing = zeros_like(r)
     state = (system.start, r, r, nothing, nothing, one, one, one, jnp.asarray(np.int32(0)), jnp.asarray(False))
-    return solved_unless_zero(some, lax.while_loop(going, step, state)[0])
+    return solution_for(wanted, lax.while_loop(going, step, state)[0])

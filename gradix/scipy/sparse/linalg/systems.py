@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.autodiff import linear_transpose
@@ -125,12 +126,12 @@ def _check_same(found, b, what: str) -> None:
 
 
 def squared_goal(b, system: System):
-    """The square of the residual's norm that suffices; and whether there is anything to solve."""
+    """The square of the residual's norm that suffices; and the square of the norm of the right side."""
     size = real_dot(b, b)
     goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(size.aval.dtype)
-    return goal, size > 0
+    return goal, size
 
 
-def solved_unless_zero(some, x):
-    """The solution for a right side of zeros is zero, whatever a method made of it."""
-    return tree_map(partial(jnp.where, some), x, zeros_like(x))
+def solution_for(size, x):
+    """The solution for a right side of zeros is zero, and for one with NaN is NaN, whatever a method made of it."""
+    return tree_map(lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x)

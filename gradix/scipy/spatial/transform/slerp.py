@@ -18,8 +18,8 @@ class Slerp(NamedTuple):
         >>> import gradix.numpy as jnp
         >>> from gradix.scipy.spatial.transform import Rotation, Slerp
         >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
-        >>> Slerp.init([0, 1], ends)(0.5).as_euler("xyz", degrees=True).round(3)
-        Array([ 0.,  0., 45.], dtype=float32)
+        >>> Slerp.init([0, 1], ends)(0.5).magnitude().round(4)
+        Array(0.7854, dtype=float32)
     """
 
     times: Array
