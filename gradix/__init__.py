@@ -129,6 +129,8 @@ from gradix._api.jit.jit import (
 from gradix._api.derivatives.laplacian import laplacian as laplacian
 from gradix._api.derivatives.pullbacks import fwd_and_bwd as fwd_and_bwd
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
+from gradix._api.mapping.pmap import pmap as pmap
+from gradix._api.mapping.shard_map import shard_map as shard_map, smap as smap
 from gradix._api.mapping.vmap import vmap as vmap
 
 from gradix import (

@@ -1,12 +1,14 @@
 """Devices and where arrays lie: devices, device_put, device_get, block_until_ready and their kin."""
 from __future__ import annotations
 
+import gc
 import os
 import platform as _platform
 import sys
 
 import numpy as np
 
+from gradix._base import config
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -162,6 +164,35 @@ def copy_to_host_async(x):
         if start is not None:
             start()
     return x
+
+
+def _change_cpu_devices(count: int | None) -> None:
+    """What setting the option jax_num_cpu_devices does once devices are in use: start anew, with so many.
+
+    Raises:
+        RuntimeError: an array was put on one of the devices there are.
+    """
+    if not xla.is_started() or count is None or count < 1 or count == len(xla.local_devices()):
+        return
+    if process_count() > 1:
+        raise RuntimeError("jax_num_cpu_devices cannot change once processes have joined; set it before distributed.initialize().")
+    gc.collect()
+    arrays = [x for x in gc.get_objects() if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None]
+    held = [x for x in arrays if x.aval.place is not None and not x.is_deleted()]
+    if held:
+        shown = "; ".join([f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]])
+        raise RuntimeError(f"jax_num_cpu_devices cannot change to {count} while arrays lie on the {len(xla.local_devices())} devices "
+                           f"there are: {shown}{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), "
+                           "or take their values, np.asarray(x), and let go of them.")
+    for x in arrays:                            # on the first device because no other was asked for: kept in main memory
+        if not x.is_deleted():
+            _ = x.host
+            x._buffer = None
+    del arrays
+    xla.renew()
+
+
+config.on_update("jax_num_cpu_devices", _change_cpu_devices)
 
 
 def live_arrays(platform: str | None = None) -> list:

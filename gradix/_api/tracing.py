@@ -13,6 +13,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import outside
+from gradix._ops.collectives import vary
 from gradix._ops.convert import convert
 from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs, with_refs
 
@@ -109,9 +110,12 @@ def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr
 
 
 def promoted(values, avals, outs) -> list | None:
-    """The weakly typed starting values in the dtypes the body gives them; None when no dtype changes."""
+    """The starting values as the body returns them: weakly typed ones in its dtypes, and varying over the mesh axes that its
+    results vary over; None when nothing changes."""
     out, changed = list(values), False
     for i, (x, a, o) in enumerate(zip(values, avals, outs)):
+        if o.vma - a.vma:
+            out[i], changed = vary(x, o.vma - a.vma), True
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             try:
                 dtype, _ = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
@@ -146,7 +150,7 @@ def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) ->
     """
     if in_tree != out_tree:
         raise TypeError(_carry_trees(what, name, in_tree, in_avals, out_tree, out_avals))
-    wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals)) if a.shape != b.shape or a.dtype != b.dtype]
+    wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals)) if _differ(a, b)]
     if wrong:
         raise TypeError(_carry_types(what, name, in_tree, in_avals, out_avals, wrong))
 
@@ -190,7 +194,14 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
             f"{'; '.join(advice)}.")
 
 
+def _differ(a, b) -> bool:
+    return a.shape != b.shape or a.dtype != b.dtype or a.vma != b.vma
+
+
 def _advice(a, b, place: str) -> str:
+    if a.vma != b.vma and a.shape == b.shape and a.dtype == b.dtype:
+        which, more = ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
+        return f"apply jax.lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
     if a.shape != b.shape:
         return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
     return f"return {place}.astype({a.dtype}), or start the carry with dtype {b.dtype}"
@@ -199,6 +210,8 @@ def _advice(a, b, place: str) -> str:
 def differs(a, b) -> str:
     if a.shape != b.shape and a.dtype != b.dtype:
         return "the shapes and the dtypes do not match"
+    if a.shape == b.shape and a.dtype == b.dtype:
+        return "the manual axis types do not match"
     return "the shapes do not match" if a.shape != b.shape else "the dtypes do not match"
 
 
@@ -226,14 +239,16 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
                      for path, one, two, why in differences]
             raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
                             f"{_plain(lines)}\n\n{revise} they have the same pytree structure.")
-        wrong = [i for i, (a, b) in enumerate(zip(avals[0], avals[k])) if a.shape != b.shape or a.dtype != b.dtype]
+        wrong = [i for i, (a, b) in enumerate(zip(avals[0], avals[k])) if _differ(a, b)]
         if wrong:
             paths = _paths(trees[0])
             lines = [f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the "
                      f"corresponding "
                      f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
                      for i in wrong]
-            hint = " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype)."
+            varying = any(a.vma != b.vma for a, b in zip(avals[0], avals[k]))
+            hint = " A value becomes varying by jax.lax.pcast(value, axes, to='varying')." if varying else (
+                " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype).")
             raise TypeError(f"{what} branches must have equal output types but they "
                             f"differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
                             f"{revise} all output types match.{hint}")

@@ -21,6 +21,7 @@ class Call(Primitive):
     effectful = True
     named = True
     call_primitive = True
+    mixed = types_inside = True
     live = "call"
     inline_in_high_orders = True       # tangents that are equal outside are not, as operands of a program
 

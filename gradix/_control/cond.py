@@ -26,6 +26,7 @@ class Cond(Primitive):
     """The first operand, an int32 scalar, picks the program among `branches` that is run on the others."""
 
     multiple_results = True
+    mixed = types_inside = True
     effectful = True
     named = True
 

@@ -19,6 +19,7 @@ class RuledCall(Primitive):
     """A call of the program `call_jaxpr` that has a derivative rule of its user's."""
 
     multiple_results = True
+    mixed = types_inside = True
     effectful = True
     call_primitive = True
     inline_when_linear = True

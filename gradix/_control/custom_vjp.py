@@ -85,6 +85,7 @@ class CustomLinear(Primitive):
     """The linear map known only by its transpose, `bwd`; operands are `num_res` residuals, then tangents."""
 
     multiple_results = True
+    mixed = types_inside = True
     only_backward = True
 
     def abstract(self, *avals, out_avals, **_):

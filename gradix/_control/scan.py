@@ -37,6 +37,7 @@ class Scan(Primitive):
     """
 
     multiple_results = True
+    mixed = types_inside = True
     effectful = True
     named = True
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._control.inner_programs import dependent, rearranged
+from gradix._core.effects import is_kept
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._ops.basis import add_any_p
 from gradix._transforms.dce import dce_jaxpr
@@ -67,7 +68,7 @@ def _linear_body(cut: Split, nc: int, nk: int):
     known, known_consts = _known_body(jaxpr, outvars, hoisted, nc)
     fixed_program = None
     if hoisted:
-        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, [e for e in jaxpr.eqns if not e.effects])
+        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, [e for e in jaxpr.eqns if not is_kept(e.effects)])
         fixed_program = ClosedJaxpr(dce_jaxpr(whole, keep_inputs=True)[0], cut.known.consts)
     plan = LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows, known_consts)
     return ClosedJaxpr(known, cut.known.consts), fixed_program, plan
@@ -78,7 +79,7 @@ def _known_body(jaxpr: Jaxpr, outvars, hoisted, nc: int) -> tuple[Jaxpr, list]:
     if not hoisted:
         return jaxpr.replace(outvars=outvars), [("in", i) for i in range(nc)]
     outside = set(hoisted)
-    eqns = [e for e in jaxpr.eqns if e.effects or not outside.issuperset(e.outvars)]
+    eqns = [e for e in jaxpr.eqns if is_kept(e.effects) or not outside.issuperset(e.outvars)]
     consts = [*jaxpr.invars[:nc], *hoisted]
     sources = [*[("in", i) for i in range(nc)], *[("fixed", i) for i in range(len(hoisted))]]
     needed, used = dce_jaxpr(Jaxpr(jaxpr.constvars, [*consts, *jaxpr.invars[nc:]], outvars, eqns))

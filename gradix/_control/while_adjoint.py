@@ -30,6 +30,7 @@ class _Derived(Primitive):
     """What stands for a program over `loop`, which is `while_p`: operands are the loop's, then others."""
 
     multiple_results = True
+    mixed = types_inside = True
     effectful = True
     named = True
 

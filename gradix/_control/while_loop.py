@@ -37,6 +37,7 @@ class While(Primitive):
     """
 
     multiple_results = True
+    mixed = types_inside = True
     effectful = True
     named = True
     save: Primitive            # the primitives reverse mode is made of

@@ -65,6 +65,8 @@ class Primitive:
     specialise: Callable[..., Any] | None = None
     live: str | None = None    # how a cotangent's dead elements stay so: see _ops/live.py
     selects: Any = False       # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    mixed = False              # whether operands may vary over different mesh axes inside of `shard_map`
+    types_inside = False       # whether `abstract` gives the types of a program's results, which tell these axes
     placed = False             # whether it is for the devices of a mesh that its parameters name
     only_backward = False      # whether of this linear map only the transpose is known
     neutral: int | None = None # a coefficient that does no harm, for products with one
@@ -108,6 +110,14 @@ class Primitive:
     def asked_of(self, params) -> tuple:
         """The shardings that the parameters ask of the results; empty where they ask for none."""
         return ()
+
+    def needs_varying(self, params) -> frozenset:
+        """The mesh axes over which operands must vary."""
+        return no_effects
+
+    def varying(self, vma: frozenset, params, tracked: frozenset) -> frozenset:
+        """The mesh axes among those `tracked` over which the results vary, of operands that vary over `vma`."""
+        return vma
 
     def show(self, params) -> dict:
         """The parameters as a jaxpr prints them."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
+from gradix._core.aval import located
 from gradix._core.operators import Array
 
 _options = _config.state
@@ -176,6 +177,7 @@ class _State(threading.local):
     stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
     depth: int = 0
     axes: dict = {}                 # named axis -> its trace
+    manual: frozenset = frozenset()             # mesh axes over which types tell whether values vary
     place: source.SourcePlace | None = None     # where what is staged now comes from; None: walk the stack
 
 
@@ -211,7 +213,39 @@ def bind(prim, args, params):
                 top, level = t, t.level
     if top is None:
         return evaluate(prim, args, params)
+    if state.manual:
+        args = _varying_alike(prim, args, params)
     return top.process(prim, args, params)
+
+
+_vary: list[Callable] = []
+
+
+def install_vary(function) -> None:
+    """Set what makes a value vary over mesh axes: `(array, names) -> array`; `_ops` does this once, at import."""
+    _vary[:] = [function]
+
+
+def _varying_alike(prim, args, params):
+    """Operands that all vary over the same mesh axes, as the operations of one device's part need them."""
+    if prim.mixed:
+        return args
+    vmas = [a.aval.vma for a in args]
+    whole = prim.needs_varying(params) & state.manual
+    whole = whole.union(*vmas)
+    if all(v == whole for v in vmas):
+        return args
+    return [a if v == whole else _vary[0](a, whole - v) for a, v in zip(args, vmas)]
+
+
+def typed_results(prim, avals, params, out):
+    """The types of results, with the mesh axes over which they vary."""
+    if prim.types_inside:
+        return out
+    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual)
+    if prim.multiple_results:
+        return [located(a.plain, vma=vma, sharding=a.sharding) for a in out]
+    return located(out.plain, vma=vma, sharding=out.sharding)
 
 
 class new_level:

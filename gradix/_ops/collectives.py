@@ -9,12 +9,13 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.effects import NamedAxisEffect
 from gradix._core.primitive import Primitive
-from gradix._core.trace import axis_size_of, bind
+from gradix._core.trace import axis_size_of, bind, install_vary, state
 from gradix._ops.arithmetic import div, mul
 from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import iota, zeros_like_array
+from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from gradix._ops.indexing.gather import index_take
 from gradix._ops.operands import scalar_like
 from gradix._ops.reductions import reduce_max, reduce_min
@@ -30,14 +31,25 @@ class Collective(Primitive):
     effectful = True
     named = True
 
+    def needs_varying(self, params):
+        return frozenset(self.names(params))
+
     def names(self, params):
         return tuple([a for a in params["axes"] if not isinstance(a, int)])
 
     def effects(self, params):
         return frozenset(map(NamedAxisEffect, self.names(params)))
 
-    def lower(self, em, out, *args, axes, **_):
-        raise NameError(f"unbound axis name: {axes[0]}. {self.name} runs inside vmap(..., axis_name={axes[0]!r}).")
+    def lower(self, em, out, *args, axes, **params):
+        names = tuple([a for a in axes if not isinstance(a, int)])
+        if em.manual is None or not em.manual.axes.issuperset(names):
+            raise NameError(f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., axis_name={names[0]!r}), or shard_map "
+                            "over a mesh with that axis.")
+        return self.communicate(em, out, *args, axes=axes, names=names, **params)
+
+    def communicate(self, em, out, *args, axes, names, **params):
+        """The operation among the devices along mesh axes."""
+        raise NotImplementedError
 
     def show(self, params):
         return {**{k: v for k, v in params.items() if k != "axes"}, "axis_name": params["axes"]}
@@ -71,9 +83,21 @@ class Reduction(Collective):
 
     joins = True
 
-    def __init__(self, name, combine, repeated):
+    def __init__(self, name, combine, repeated, hlo):
         super().__init__(name)
-        self.combine, self.repeated = combine, repeated
+        self.combine, self.repeated, self.hlo = combine, repeated, hlo
+
+    def varying(self, vma, params, tracked):
+        return vma if params["axis_index_groups"] is not None else vma - frozenset(self.names(params))
+
+    def communicate(self, em, out, x, *, axes, names, axis_index_groups=None):
+        places = [a for a in axes if isinstance(a, int)]
+        if places:
+            x = em.expand(lambda v: self.combine(v, tuple(places)), x)[0]
+        if not names or not x.aval.size:
+            return x
+        return em.op("all_reduce", out, x, attrs=_among(em, names, axis_index_groups),
+                     regions=(em.reducer([out.dtype], self.hlo),))
 
     def abstract(self, x, *, axes, axis_index_groups=None):
         kept = [n for i, n in enumerate(x.shape) if i not in axes]
@@ -89,8 +113,9 @@ class Reduction(Collective):
     def winners(self, x, t, y, params):
         """The mean tangent of the examples that attain the extreme."""
         from_equal = convert_element_type(eq(x, y), t.aval.dtype)
-        total = bind(psum_p, (mul(t, from_equal),), params)
-        return div(total, bind(psum_p, (from_equal,), params))
+        add_up = reduction_for(psum_p, params)
+        total = bind(add_up, (mul(t, from_equal),), params)
+        return div(total, bind(add_up, (from_equal,), params))
 
     def transpose(self, ct, x, **params):
         return [bind(psum_p, (ct,), params)]
@@ -116,6 +141,48 @@ class Reduction(Collective):
         return {"axes": params["axes"], "axis_index_groups": params["axis_index_groups"]}
 
 
+class InvariantSum(Reduction):
+    """The sum of a value that varies over mesh axes, as one that no longer does."""
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), bind(self, tuple(tangents), params)
+
+    def transpose(self, ct, x, **params):
+        return [bind(pvary_p, (ct,), {"axes": params["axes"]})]
+
+    def show(self, params):
+        return {"axes": params["axes"]}
+
+
+class Vary(Collective):
+    """The operand, as a value that may vary over more mesh axes: each device's part of its cotangent is one summand."""
+
+    mixed = True
+    effectful = named = False               # nothing is communicated
+    joins = True
+
+    def abstract(self, x, *, axes):
+        return x
+
+    def varying(self, vma, params, tracked):
+        return vma | frozenset(params["axes"]) & tracked
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), bind(self, tuple(tangents), params)
+
+    def transpose(self, ct, x, *, axes):
+        return [bind(psum_invariant_p, (ct,), {"axes": axes, "axis_index_groups": None})]
+
+    def batch(self, axis, args, in_axes, *, axes):
+        return bind(self, args, {"axes": axes}), in_axes[0]
+
+    def lower(self, em, out, x, *, axes):
+        return x
+
+    def show(self, params):
+        return params
+
+
 class Move(Collective):
     """Linear collectives of one operand; the adjoint is another of them."""
 
@@ -124,6 +191,12 @@ class Move(Collective):
 
 
 class AllGather(Move):
+    def communicate(self, em, out, x, *, axes, names, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+        at = all_gather_dimension
+        if not tiled:
+            x = em.reshape(x, (*x.aval.shape[:at], 1, *x.aval.shape[at:]))
+        return em.op("all_gather", out, x, attrs=f"all_gather_dim = {at} : i64, {_among(em, names, axis_index_groups)}")
+
     def abstract(self, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         shape = list(x.shape)
         if tiled:
@@ -156,6 +229,20 @@ class AllGather(Move):
         return out, out_axis
 
 
+class AllGatherInvariant(AllGather):
+    """The members' values, which are then the same for all."""
+
+    def varying(self, vma, params, tracked):
+        return vma - frozenset(self.names(params))
+
+    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+        here = convert_element_type(bind(axis_index_p, (), {"axes": axes}), _I32)
+        if not tiled:
+            return [dynamic_index_in_dim(ct, here, all_gather_dimension, keepdims=False)]
+        size = ct.aval.shape[all_gather_dimension] // axis_size
+        return [dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)]
+
+
 def _grouped(axis, x, a, groups):
     """For each example, the values of its group: shape (size, group size, ...)."""
     x = to_axis(axis.size, x, a, 0)
@@ -165,6 +252,13 @@ def _grouped(axis, x, a, groups):
 
 
 class ReduceScatter(Move):
+    def communicate(self, em, out, x, *, axes, names, scatter_dimension, axis_size, tiled, axis_index_groups=None):
+        at, shape = scatter_dimension, list(x.aval.shape)
+        shape[at] //= axis_size
+        part = em.op("reduce_scatter", make_aval(tuple(shape), out.dtype), x, attrs=f"scatter_dimension = {at} : i64, "
+                     f"{_among(em, names, axis_index_groups)}", regions=(em.reducer([out.dtype], "add"),))
+        return part if tiled else em.reshape(part, out.shape)
+
     def abstract(self, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
         shape, n = list(x.shape), x.shape[scatter_dimension]
         if tiled:
@@ -222,6 +316,12 @@ def _from_groups(x, groups):
 class AllToAll(Move):
     """The operand's `split_axis` is dealt out to the members; what they send is stacked at `concat_axis`."""
 
+    def communicate(self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None):
+        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own concatenation keeps no axis of its own.
+        got = em.op("all_to_all", x.aval, x, attrs=f"split_dimension = {split_axis} : i64, concat_dimension = {split_axis} : i64, "
+                    f"split_count = {axis_size} : i64, {_exchange(em, names, axis_index_groups)}")
+        return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
+
     def abstract(self, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
         shape = list(x.shape)
         if shape[split_axis] != axis_size:
@@ -251,6 +351,9 @@ class AllToAll(Move):
 class Permute(Move):
     """Each pair (source, target) of `perm` sends; who receives nothing gets zeros."""
 
+    def communicate(self, em, out, x, *, axes, names, perm):
+        return em.op("collective_permute", out, x, attrs=em.pairs_along(names, perm))
+
     def abstract(self, x, *, axes, perm):
         return x
 
@@ -272,6 +375,15 @@ class Permute(Move):
 
 
 class AxisIndex(Collective):
+    def needs_varying(self, params):
+        return frozenset()
+
+    def varying(self, vma, params, tracked):
+        return frozenset(params["axes"]) & tracked
+
+    def communicate(self, em, out, *, axes, names):
+        return em.index_along(names[0])
+
     def abstract(self, *, axes):
         return make_aval((), _I32, False)
 
@@ -285,6 +397,14 @@ class AxisIndex(Collective):
         return {"axis_name": params["axes"][0]}
 
 
+def _among(em, names, axis_index_groups) -> str:
+    return em.groups_along(names, axis_index_groups) + ", use_global_device_ids"
+
+
+def _exchange(em, names, axis_index_groups) -> str:
+    return em.groups_along(names, axis_index_groups)
+
+
 def take(x, indices):
     """The rows of `x` at these indices, known to be within bounds."""
     return index_take(x, (as_array(np.asarray(indices, np.int32)),), (0,))
@@ -294,11 +414,28 @@ def _times(x, n):
     return mul(x, scalar_like(x, n))
 
 
-psum_p = Reduction("psum", reduce_sum, _times)
-pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x)
-pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x)
+psum_p = Reduction("psum", reduce_sum, _times, "add")
+pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x, "maximum")
+pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x, "minimum")
+psum_invariant_p, pvary_p = InvariantSum("psum_invariant", reduce_sum, _times, "add"), Vary("pvary")
+all_gather_invariant_p = AllGatherInvariant("all_gather_invariant")
 all_gather_p, reduce_scatter_p = AllGather("all_gather"), ReduceScatter("reduce_scatter")
 all_to_all_p, ppermute_p, axis_index_p = AllToAll("all_to_all"), Permute("ppermute"), AxisIndex("axis_index")
+
+
+def reduction_for(prim, params):
+    """The reduction to apply: of values whose types tell where they vary, the sum is one that no longer does."""
+    names = prim.names(params)
+    tracked = names and params["axis_index_groups"] is None and state.manual.issuperset(names)
+    return psum_invariant_p if prim is psum_p and tracked else prim
+
+
+def vary(x, names):
+    """`x` as a value that varies over these mesh axes too."""
+    return bind(pvary_p, (x,), {"axes": tuple(sorted(names, key=str))})
+
+
+install_vary(vary)
 
 
 def names_of(axis_name) -> tuple:

@@ -43,6 +43,9 @@ def _process_part() -> bytes:
     return "\n".join(parts).encode()
 
 
+xla.on_renewal(_process_part.cache_clear)
+
+
 def _flags_file() -> str:
     """`XLA_FLAGS` may name a file of flags; its content counts then."""
     name = os.environ.get("XLA_FLAGS", "").strip()

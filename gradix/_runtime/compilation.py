@@ -55,6 +55,9 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
         mesh, out_shardings: see `xla.compile_partitioned`.
     """
     start, why = time.perf_counter(), ""
+    known = None if module.host_callbacks else (module.text, options, devices, mesh, tuple(out_shardings), module.out_avals)
+    if known is not None and known in _recent:
+        return Obtained(_recent[known], True)
     entries = disk_cache.current() if not module.host_callbacks else None
     key = key_of(module.text, options, devices) if entries is not None else ""
     payload = entries.read(key) if entries is not None else None
@@ -62,16 +65,30 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
     if entries is not None and payload is not None:
         try:
             found = xla.compile_partitioned(module.text, *rest, blob=payload)
+            _remember(known, found)
             events.tell("load", name, time.perf_counter() - start)
             return Obtained(found, True)
         except (xla.RuntimeFailure, ValueError) as error:
             entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
     made = xla.compile_partitioned(module.text, *rest)
+    _remember(known, made)
     seconds = time.perf_counter() - start
     if entries is not None:
         why = "not on disk" if _keep(entries, key, made, seconds) else "not on disk, and not kept there"
     events.tell("compile", name, seconds, why)
     return Obtained(made, False)
+
+
+_recent: dict[tuple, xla.Executable] = {}       # of several devices: eager calls spell their programs anew each time
+_RECENT_LIMIT = 256
+xla.on_renewal(_recent.clear)
+
+
+def _remember(known: tuple | None, made: xla.Executable) -> None:
+    if known is not None:
+        if len(_recent) >= _RECENT_LIMIT:
+            del _recent[next(iter(_recent))]
+        _recent[known] = made
 
 
 def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable | None:

@@ -12,6 +12,7 @@ from gradix._base import config as _config
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
+from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.key_flow import run_checked
 from gradix._core.mesh import Mesh
@@ -262,7 +263,10 @@ def compiled(prim, args, params):
         raise TypeError(f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
                         "Pass tuples instead of lists, and arrays as operands.") from e
     if program is None:
-        program = Program(single(prim, avals, params), prim.name)
+        closed = single(prim, avals, params)
+        if any(type(e) is MeshEffect for e in closed.effects):
+            return _placed_program(prim, args, params)
+        program = Program(closed, prim.name)
         if len(_programs) >= _PROGRAMS_LIMIT:
             del _programs[next(iter(_programs))]
         _programs[key] = program
@@ -302,6 +306,7 @@ def clear() -> None:
     _plans.clear()
 
 
+xla.on_renewal(clear)
 _trace.install_evaluator(evaluate)
 _array.install_device(fetch=fetch, put=to_device, runtime=xla)
 __all__: list[Any] = ["evaluate", "single", "clear"]

@@ -140,6 +140,10 @@ def whole_on(home: Home) -> Sharding:
     return NamedSharding(home.mesh, PartitionSpec()) if home.mesh is not None else SingleDeviceSharding(home.devices[0])
 
 
+xla.on_renewal(whole_on.cache_clear)
+xla.on_renewal(_placements.clear)
+
+
 def _spoken(sharding, home: Home):
     """A sharding that the program's text can say: None for a single device, or for parts that no spec describes."""
     return sharding if getattr(sharding, "spec", None) is not None else None

@@ -29,6 +29,8 @@ from gradix._runtime.xla_client import (
     is_started as is_started,
     jaxlib_version as jaxlib_version,
     local_devices as local_devices,
+    on_renewal as on_renewal,
+    renew as renew,
 )
 from gradix._runtime.xla_custom_calls import (
     ensure_lapack as ensure_lapack,

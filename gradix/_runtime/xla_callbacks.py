@@ -92,6 +92,7 @@ def _context():
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     lazy_module("jaxlib.mlir.dialects.stablehlo").register_dialect(context)
+    lazy_module("jaxlib.mlir.dialects.sdy").register_dialect(context)       # of programs over several devices
     return ir, context
 
 

@@ -62,31 +62,22 @@ def _asked_devices() -> dict[str, int]:
     return {"num_devices": asked} if asked else {}
 
 
-def renew(in_use: Callable[[Any], list]) -> None:
-    """Give up the client, so that the next use of a device starts another one.
-
-    Args:
-        in_use: what, of the arrays on the client's devices, programs may still use, as text.
-
-    Raises:
-        RuntimeError: there are some.
-    """
+def renew() -> None:
+    """Give up the client, so that the next use of a device starts another one; nothing may lie on its devices any more."""
     global _client
     with _lock:
-        if _client is None:
-            return
-        held = in_use(_client)
-        if held:
-            raise RuntimeError(f"the number of devices cannot change while arrays lie on those there are: {len(held)} do, "
-                               f"{'; '.join(held[:5])}{' and others' if len(held) > 5 else ''}. Delete them (x.delete()), or "
-                               "set the number before making any.")
         _client = None
         _places.clear()
-        for forget in on_renewal:
+        for forget in _on_renewal:
             forget()
 
 
-on_renewal: list[Callable[[], Any]] = []         # what else knows devices
+def on_renewal(forget: Callable[[], Any]) -> None:
+    """Call `forget()` when the client is given up: what else knows devices, or programs compiled for them."""
+    _on_renewal.append(forget)
+
+
+_on_renewal: list[Callable[[], Any]] = []
 
 
 @functools.lru_cache(None)

@@ -14,7 +14,7 @@ from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
 from gradix._core.sharding import Sharding
 from gradix._runtime import xla_buffers, xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
-from gradix._runtime.xla_client import RuntimeFailure, client, place
+from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
 from gradix._runtime.xla_custom_calls import ensure_lapack
 from gradix._runtime.xla_program import Executable, runner_for
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
@@ -58,6 +58,7 @@ class Layout:
 
 
 _layouts: dict[tuple, Layout] = {}
+on_renewal(_layouts.clear)
 
 
 def layout_of(sharding: Sharding, ndim: int) -> Layout:

@@ -103,3 +103,10 @@ def pairs(em, names, perm) -> str:
     groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names)
     rows = np.array([(g[s], g[t]) for g in groups for s, t in perm], np.int64).reshape(-1, 2)
     return f"source_target_pairs = {i64_tensor(rows, rows.shape)}, {CHANNEL}"
+
+
+def coordinates(positions: np.ndarray, axis: int) -> np.ndarray:
+    """For each partition its index along an axis of the mesh."""
+    out = np.zeros(positions.size, np.int32)
+    out[positions.reshape(-1)] = np.indices(positions.shape)[axis].reshape(-1)
+    return out

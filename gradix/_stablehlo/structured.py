@@ -9,7 +9,7 @@ import numpy as np
 from gradix._base import config
 from gradix._core.aval import AbstractToken, make_aval
 from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
-from gradix._stablehlo.shardings import Manual, Meshes
+from gradix._stablehlo.shardings import Manual, Meshes, communication, coordinates, pairs
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
 
@@ -17,6 +17,7 @@ config.define("gradix_host_kernels", True, traced=True)
 _options = config.state
 
 TOKEN = AbstractToken()
+_INDEX, _PARTITION = make_aval((), np.dtype("int32")), make_aval((), np.dtype("uint32"))
 HOST_KERNEL = "gradix_host_"            # what the names of NumPy's loops begin with, where programs call them
 _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
@@ -40,6 +41,34 @@ class Structured(Writer):
         self.token: Value | None = None
         self.meshes = Meshes(None)              # of programs over several devices
         self.manual: Manual | None = None       # inside of a region for one device's part
+
+    # -- communication, inside of a region for one device's part -----------------------------------------------------
+
+    def groups_along(self, names, axis_index_groups=None) -> str:
+        """The attributes that say among which devices a collective over named mesh axes is."""
+        return communication(self, names, axis_index_groups)
+
+    def pairs_along(self, names, perm) -> str:
+        """The attributes that say which devices send to which, along named mesh axes."""
+        return pairs(self, names, perm)
+
+    def manual_part(self, mesh, axes: frozenset, indices: dict) -> Manual:
+        """What to set `manual` to inside of a region for one device's part."""
+        return Manual(mesh, axes, indices)
+
+    def index_along(self, name) -> Value:
+        """The index of this device along a mesh axis, an int32."""
+        manual = self.manual
+        assert manual is not None
+        if name in manual.indices:
+            return manual.indices[name]
+        table = coordinates(self.meshes.positions(manual.mesh), manual.mesh.axis_names.index(name))
+        place = self.op("convert", _INDEX, self.op("partition_id", _PARTITION))
+        rows = self.constant(table, make_aval(table.shape, table.dtype))
+        row = self.op("dynamic_slice", make_aval((1,), table.dtype), rows, place, attrs="slice_sizes = array<i64: 1>")
+        return self.op("reshape", _INDEX, row)
+
+    # -- regions -----------------------------------------------------------------------------------------------------
 
     def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
         """Reduce `xs` together over `axes`.

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from gradix._core import dtypes
-from gradix._core.aval import ShapedArray, make_aval
+from gradix._core.aval import ShapedArray
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.trace import Interpreter, Tracer, new_level
 from gradix._ops.basis import move_axis, to_axis, zeros
@@ -34,7 +34,7 @@ def example_aval(key):
     a, axis = key
     if len(_examples) >= _EXAMPLES_LIMIT:
         _examples.clear()
-    found = _examples[key] = make_aval(a.shape[:axis] + a.shape[axis + 1:], a.dtype, a.weak_type)
+    found = _examples[key] = a.update(shape=a.shape[:axis] + a.shape[axis + 1:])
     return found
 
 
@@ -146,7 +146,7 @@ def insert_axis(aval, size, axis):
     """The type of `aval` with a mapped axis at `axis`."""
     if axis is None:
         return aval
-    return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
@@ -159,4 +159,4 @@ def mapped_aval(size, axis, aval):
     if axis is None:
         return aval
     assert aval.shape[axis] == size, (aval, size, axis)
-    return make_aval(aval.shape[:axis] + aval.shape[axis + 1:], aval.dtype, aval.weak_type)
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])

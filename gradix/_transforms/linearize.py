@@ -6,7 +6,7 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
-from gradix._core.trace import Trace, Tracer, bind, new_level, state
+from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.cotangent_masks import Live, cut, guarded, joined, joined_all, passed
 from gradix._transforms.dce import without_dead
@@ -217,6 +217,8 @@ class Tape(Trace):
                 inputs.append((i, a.index))
                 args[i] = _marker(a.aval)
         out = prim.abstract(*avals, **params)
+        if state.manual:
+            out = typed_results(prim, avals, params, out)
         first = self.count
         if prim.multiple_results:
             self.count += len(out)

@@ -9,7 +9,7 @@ from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
 from gradix._core.operators import Array
 from gradix._core.refs import LocalRef, Ref
-from gradix._core.trace import Trace, Tracer, bind, new_level, state
+from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
 
 
 class StagingTracer(Tracer):
@@ -70,6 +70,8 @@ class StagingTrace(Trace):
     def put(self, prim, args, params):
         invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
+        if state.manual:
+            out = typed_results(prim, [v.aval for v in invars], params, out)
         effects = prim.effects(params) if prim.effectful else no_effects
         place = state.place or source.current()
         if prim.multiple_results:

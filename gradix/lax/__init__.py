@@ -111,8 +111,8 @@ from gradix._control.scan import scan_p
 from gradix._control.while_loop import while_p
 from gradix._api.associative import associative_scan
 from gradix._api.mapping.collectives import (
-    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
-    psum_scatter, pswapaxes,
+    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
+    psum_scatter, pswapaxes, pvary,
 )
 from gradix._api.composite import composite
 from gradix._api.constraints import with_sharding_constraint

@@ -31,6 +31,7 @@ NAMES = {
     "jaxlib.mlir.passmanager": {"PassManager"},
     "jaxlib.mlir._mlir_libs._jax_mlir_ext": {"register_dialects"},
     "jaxlib.mlir.dialects.stablehlo": {"register_dialect"},
+    "jaxlib.mlir.dialects.sdy": {"register_dialect"},
     "jaxlib.lapack": {"registrations"},
     "jaxlib.cpu._lapack": {"initialize"},
 }

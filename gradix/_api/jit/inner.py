@@ -4,8 +4,9 @@ from __future__ import annotations
 from gradix._api.jit.traced import check_results
 from gradix._base import config as _config
 from gradix._control.call import jit_p
+from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._runtime import program as _program
+from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import stage_closed
@@ -16,9 +17,12 @@ _options = _config.state
 def _run_call(args, params):
     """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
     closed = params["jaxpr"]
-    found = closed.memo.get("program")
+    if any(type(e) is MeshEffect for e in closed.effects):
+        return NotImplemented                       # it runs on the devices of that mesh
+    key = "program", xla.client()                   # which may be another one, of more devices, by now
+    found = closed.memo.get(key)
     if found is None:
-        found = closed.memo["program"] = Program(simplify(closed), params["name"])
+        found = closed.memo[key] = Program(simplify(closed), params["name"])
     outs = found(list(args))
     if _options.jax_debug_nans or _options.jax_debug_infs:
         check_results(outs, params["name"], closed, args)

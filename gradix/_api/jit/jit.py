@@ -73,6 +73,7 @@ def clear_caches() -> None:
     dispatch.clear()
 
 
+xla.on_renewal(clear_caches)
 _CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)                  # which arguments of any place can be given to
 _SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first

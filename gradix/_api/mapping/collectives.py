@@ -9,7 +9,7 @@ from gradix._api.derivatives.autodiff import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.operators import Array
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import broadcast_in_dim, move_axis
 from gradix._ops.canonicalization import canonical_axis
@@ -23,7 +23,9 @@ from gradix._ops.collectives import (
     ppermute_p,
     psum_p,
     reduce_scatter_p,
+    reduction_for,
     size_of,
+    vary,
 )
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
@@ -65,11 +67,16 @@ def _reduction(name: str, prim, x, axis_name, axis_index_groups):
     names = tuple([n for n in names if not isinstance(n, int)])
     size_of(names)
     groups = _groups(axis_index_groups, names)
+    tracked = tuple([n for n in names if n in state.manual])
+    parts = [p for p in (tuple([n for n in names if n not in tracked]), tracked) if p]
 
     def reduce(a):
         if placed:
             a = prim.combine(a, tuple([p % a.aval.ndim for p in placed]))
-        return bind(prim, (a,), {"axes": names, "axis_index_groups": groups}) if names else a
+        for part in parts:
+            params = {"axes": part, "axis_index_groups": groups}
+            a = bind(reduction_for(prim, params), (a,), params)
+        return a
 
     return _map(name, reduce, x)
 
@@ -368,3 +375,41 @@ def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
                [1, 3]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pcast(x, axis_name, *, to: str):
+    """`x` as a value that may vary over mesh axes, inside of `shard_map`; or as one that is the same along them.
+
+    Args:
+        x: arrays in a pytree.
+        axis_name: the mesh axis, or a tuple of them.
+        to: "varying".
+
+    Raises:
+        ValueError: `x` varies over one of the axes already, or `to` is another word.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> ones = lambda x: x + gradix.lax.pcast(jnp.ones(()), "i", to="varying")
+        >>> gradix.shard_map(ones, mesh=gradix.make_mesh((1,), ("i",)), in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
+        Array([1., 1.], dtype=float32)
+    """
+    if to != "varying":
+        raise ValueError(f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over the axis, "
+                         "psum, is the same for all.")
+    names = names_of(axis_name)
+    size_of(names)
+
+    def cast(a):
+        wanted = frozenset(names) & state.manual
+        if a.aval.vma & wanted:
+            raise ValueError(f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "
+                             f"{sorted(map(str, a.aval.vma & wanted))} already. Leave these axes out.")
+        return vary(a, wanted) if wanted else a
+    return _map("pcast", cast, x)
+
+
+def pvary(x, axis_name):
+    """`x` as a value that may vary over mesh axes: the former name of `pcast(x, axis_name, to="varying")`."""
+    return pcast(x, axis_name, to="varying")

@@ -1,0 +1,251 @@
+"""`shard_map`: a function that each device of a mesh runs on its own part of the arguments."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from gradix._api.arguments import argument_names, check_callable, name_of
+from gradix._api.derivatives.autodiff import arrays
+from gradix._base import config as _config
+from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._control.shard_map import local_aval, part_of_mesh, shard_map_p
+from gradix._core.jaxpr import DebugInfo
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
+from gradix._core.named_sharding import axes_of
+from gradix._core.operators import Array
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
+from gradix._core.trace import bind
+from gradix._ops.collectives import vary
+from gradix._transforms.staging import stage_open
+
+_options = _config.state
+
+
+class _Infer:
+    """The default of `in_specs`: as the arguments are divided, by their types."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: BaseMesh | None = None,
+              axis_names=frozenset(), check_vma: bool = True) -> Any:
+    """`f` run by each device of a mesh on its part of the arguments; the results are parts of the whole.
+
+    Inside, arrays have the shapes of parts, and collectives such as `lax.psum` communicate over the mesh's axes.
+
+    Args:
+        f: the function of one device. Without it, a decorator is returned.
+        out_specs: PartitionSpecs of the results, as a tree prefix of them. An axis that is not named is one along which all
+            devices return the same.
+        in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple. None for an argument that every
+            device gets whole.
+        mesh: the devices; by default the mesh in force.
+        axis_names: the axes of the mesh that are divided so; by default all of them. The compiler divides along the others.
+        check_vma: let types tell over which axes values vary, so that what `out_specs` claim is checked, and derivatives
+            inside add up what all devices contribute.
+
+    Returns:
+        A function of the whole arguments.
+
+    Raises:
+        ValueError: there is no mesh; a spec names an axis that is not manual, is longer than an array has axes, or does not
+            divide one evenly; or `out_specs` claim of a result that it does not vary along an axis over which it may.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> mesh = gradix.make_mesh((1,), ("i",))
+        >>> total = gradix.shard_map(lambda x: gradix.lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+        >>> total(jnp.arange(4.0))
+        Array(6., dtype=float32)
+    """
+    if f is None:
+        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+                                 check_vma=check_vma)
+    check_callable("shard_map", f)
+    if mesh is not None and not isinstance(mesh, BaseMesh):
+        raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second "
+                        f"argument, but got {mesh} of type {type(mesh)}.")
+    if isinstance(axis_names, str):
+        raise TypeError(f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}.")
+    call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma)
+
+    @functools.wraps(f)
+    def shard_mapped(*args):
+        return call(args)
+    return shard_mapped
+
+
+class _ShardMapped:
+    """A function with its specs; called with the tuple of arguments."""
+
+    __slots__ = ("f", "name", "out_specs", "in_specs", "mesh", "axes", "check_vma")
+
+    def __init__(self, f, out_specs, in_specs, mesh, axes: frozenset, check_vma: bool):
+        self.f, self.name, self.out_specs, self.mesh, self.axes = f, name_of(f), out_specs, mesh, axes
+        self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+        self.check_vma = check_vma
+
+    def __call__(self, args: tuple):
+        mesh, axes = self._mesh()
+        leaves, tree = flatten(args)
+        xs = arrays("shard_map", leaves, tree, "argument ")
+        specs = self._specs_of_arguments(tree, xs, args, mesh, axes)
+        avals = [local_aval(x.aval, s, mesh, axes, self.check_vma) for x, s in zip(xs, specs)]
+        out: dict = {}
+
+        def flat(*parts):
+            results, out["tree"] = flatten(self.f(*tree.unflatten(parts)))
+            given = arrays(f"shard_map of {self.name}", results, out["tree"], "output")
+            wanted = out["specs"] = self._specs_of_results(out["tree"], given, mesh, axes)
+            if not self.check_vma:
+                return given
+            return [vary(o, missing) if (missing := _named(s) - o.aval.vma) else o for o, s in zip(given, wanted)]
+
+        debug = DebugInfo(self.name, argument_names(self.f, len(args)))
+        with part_of_mesh(mesh, axes, self.check_vma):
+            jaxpr, consts = stage_open(flat, avals, debug)
+        results = bind(shard_map_p, [*consts, *xs], {
+            "jaxpr": jaxpr, "mesh": mesh, "manual_axes": axes, "check_vma": self.check_vma,
+            "in_specs": (*[PartitionSpec()] * len(consts), *specs), "out_specs": tuple(out["specs"])})
+        return out["tree"].unflatten(results)
+
+    def _mesh(self) -> tuple[BaseMesh, frozenset]:
+        """The mesh, and which of its axes become manual."""
+        around = _options.gradix_mesh
+        mesh = self.mesh if self.mesh is not None else around
+        if mesh is None or not mesh.axis_names:
+            raise ValueError("The context mesh cannot be empty. Either use `jax.set_mesh(mesh)` to enter into a mesh context or "
+                             "pass a mesh to `shard_map` via the `mesh` keyword argument.")
+        taken = frozenset(around.manual_axes) if around is not None else frozenset()
+        if taken and mesh.shape_tuple != around.shape_tuple:
+            raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}")
+        if not self.axes <= frozenset(mesh.axis_names):
+            raise ValueError(f"jax.shard_map requires axis_names={set(self.axes)} to be a subset of mesh.axis_names={mesh.axis_names}")
+        axes = self.axes or frozenset(mesh.axis_names) - taken
+        if axes & taken:
+            raise ValueError(f"shard_map axis_names={set(axes)} are manual already, in the shard_map around this one: give the "
+                             f"others, of {mesh.axis_names}.")
+        if isinstance(mesh, Mesh) and taken and isinstance(around, AbstractMesh):
+            mesh = mesh.abstract_mesh                   # the devices are those of the shard_map around
+        return mesh, axes
+
+    def _specs_of_arguments(self, tree, xs, args, mesh, axes) -> list:
+        if self.in_specs is Infer:
+            return [_inferred(x, axes) for x in xs]
+        if isinstance(self.in_specs, tuple) and not isinstance(self.in_specs, PartitionSpec) and len(self.in_specs) != len(args):
+            raise ValueError(f"shard_map applied to the function '{self.name}' was given an in_specs tuple of length "
+                             f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Give one for each, or "
+                             "one PartitionSpec for all.")
+        specs = [_as_spec("in_specs", s) for s in flatten_axes("shard_map in_specs", tree, self.in_specs)]
+        paths = [p for p, _ in tree_flatten_with_path(args)[0]]
+        for spec, x, path in zip(specs, xs, paths):
+            self._check("in_specs", spec, x, mesh, axes, f"the passed args{keystr(path)}")
+        return specs
+
+    def _specs_of_results(self, tree, xs, mesh, axes) -> list:
+        wanted = self.out_specs() if callable(self.out_specs) else self.out_specs
+        specs = [_as_spec("out_specs", s) for s in flatten_axes("shard_map out_specs", tree, wanted)]
+        for spec, x in zip(specs, xs):
+            self._check("out_specs", spec, x, mesh, axes, f"{self.name}(*args)")
+            more = (x.aval.vma & axes) - _named(spec)
+            if self.check_vma and more:
+                raise ValueError(
+                    f"shard_map applied to the function '{self.name}' was given out_specs which require replication which can't "
+                    f"be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} with corresponding axis "
+                    f"names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the corresponding output value is only "
+                    f"varying across mesh axes {_shown(_named(spec))} and not {_shown(more)}, but it was inferred to be possibly "
+                    f"varying over {_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over those mesh "
+                    "axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by "
+                    "passing the check_vma=False argument to `jax.shard_map`.")
+        return specs
+
+    def _check(self, which: str, spec: PartitionSpec, x: Array, mesh, axes, what: str) -> None:
+        head = f"shard_map applied to the function '{self.name}' was given"
+        for a in [a for p in spec for a in axes_of(p)]:
+            if a not in axes:
+                raise ValueError(f"shard_map {which} argument must refer to an axis marked as manual ({axes}), but:\n\n  {which} "
+                                 f"refers to {a!r}\n\nCheck the {which} values passed to shard_map.")
+        if len(spec) > x.aval.ndim:
+            raise ValueError(f"{head} an {which} entry which is too long to be compatible with the corresponding "
+                             f"{'input' if which == 'in_specs' else 'output'} value from the function:\n\n{which} is {spec} which "
+                             f"has length {len(spec)}, but {what} has shape {x.aval.str_short()}, which has rank {x.aval.ndim} (and "
+                             f"{x.aval.ndim} < {len(spec)})\n\nEntries in {which} must be of length no greater than the number of "
+                             "axes in the corresponding value. Either revise the spec to be shorter, or the value to have "
+                             "sufficient rank.")
+        if which == "in_specs":
+            for i, p in enumerate(spec):
+                n = prod([mesh.shape[a] for a in axes_of(p)])
+                if x.aval.shape[i] % n:
+                    raise ValueError(
+                        f"{head} argument arrays with axis sizes that are not evenly divisible by the corresponding mesh axis "
+                        f"sizes:\n\nThe mesh given has shape {mesh.axis_sizes} with corresponding axis names {mesh.axis_names}.\n\n"
+                        f"{what} of shape {x.aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} "
+                        f"(of size {x.aval.shape[i]}) to mesh axis {p!r} (of size {n}), but {n} does not evenly divide "
+                        f"{x.aval.shape[i]}\n\nArray arguments' axis sizes must be evenly divisible by the mesh axis or axes indicated "
+                        "by the corresponding elements of the argument's in_specs entry. Pad the argument, or change the mesh.")
+
+
+def _as_spec(which: str, spec) -> PartitionSpec:
+    if spec is None:
+        return PartitionSpec()
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(f"shard_map {which} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but: {which} "
+                        f"is or holds {spec!r} of type {type(spec).__name__}")
+    if UNCONSTRAINED in tuple(spec):
+        raise ValueError(f"shard_map {which} cannot have UNCONSTRAINED entries, got {spec}.")
+    return spec
+
+
+def _named(spec: PartitionSpec) -> frozenset:
+    return frozenset([a for p in spec for a in axes_of(p)])
+
+
+def _shown(names) -> str:
+    return "{" + ", ".join(sorted(map(str, names))) + "}"
+
+
+def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
+    """How an array is divided over manual axes, by its type or where it lies."""
+    sharding = x.aval.sharding
+    if sharding is None and x.aval.place is not None:
+        sharding = x.aval.place.sharding
+    spec = getattr(sharding, "spec", PartitionSpec())
+    return PartitionSpec(*[tuple([a for a in axes_of(p) if a in axes]) for p in spec])
+
+
+def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name) -> Any:
+    """`shard_map` over one axis of the mesh in force, told by the numbers of axes in place of specs.
+
+    Args:
+        f: the function of one part. Without it, a decorator is returned.
+        in_axes: which axis of each argument is divided; None for none.
+        out_axes: which axis of each result is.
+        axis_name: the mesh axis.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> with gradix.set_mesh(gradix.make_mesh((1,), ("i",))):
+        ...     gradix.smap(lambda x: x * 2, in_axes=0, out_axes=0, axis_name="i")(jnp.arange(2.0))
+        Array([0., 2.], dtype=float32)
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    def spec(axis):
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+    def specs(axes):
+        leaves, tree = flatten(axes, lambda a: a is None)
+        return tree.unflatten([spec(a) for a in leaves])
+    ins = Infer if in_axes is Infer else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
+    return shard_map(f, in_specs=ins, out_specs=specs(out_axes), axis_names={axis_name})
+
+
+__all__ = ["AxisType", "Infer", "shard_map", "smap"]

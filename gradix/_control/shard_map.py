@@ -1,0 +1,305 @@
+"""`shard_map_p`: a program that each device of a mesh runs on its part of the arguments."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix._base import config as _config
+from gradix._control.inner_programs import dependent
+from gradix._core.aval import located, make_aval
+from gradix._core.effects import MeshEffect, NamedAxisEffect
+from gradix._core.jaxpr import ClosedJaxpr, axis_names
+from gradix._core.mesh import AxisType, BaseMesh, Mesh
+from gradix._core.named_sharding import NamedSharding, axes_of
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.sharding import PartitionSpec
+from gradix._core.trace import bind, state
+from gradix._ops.arithmetic import div
+from gradix._ops.basis import broadcast_in_dim
+from gradix._ops.collectives import psum_p, vary
+from gradix._ops.operands import scalar_like
+from gradix._ops.shape import reshape
+from gradix._transforms.batch import AxisData, batch_jaxpr
+from gradix._transforms.dce import dce_closed
+from gradix._transforms.jvp import jvp_jaxpr
+from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
+from gradix._transforms.staging import eval_closed, stage_closed
+
+P = PartitionSpec
+
+
+class Frame:
+    """Stands, for what asks the size of a named axis, for the trace that binds it."""
+
+    __slots__ = ("size",)
+    level = -2                  # never in charge: programs of parts are always staged
+
+    def __init__(self, size: int):
+        self.size = size
+
+
+class part_of_mesh:
+    """Within it, programs are those of one device's part: mesh axes are bound by name, and types tell what varies.
+
+    Args:
+        mesh: the whole mesh.
+        axes: those of its axes that are manual.
+        check_vma: whether types tell over which of them values vary.
+    """
+
+    __slots__ = ("mesh", "axes", "check_vma", "saved")
+
+    def __init__(self, mesh: BaseMesh, axes: frozenset, check_vma: bool):
+        self.mesh, self.axes, self.check_vma = mesh, axes, check_vma
+
+    def __enter__(self) -> None:
+        s, shape = state, self.mesh.shape
+        around = _config.state.gradix_mesh
+        known = around.abstract_mesh if around is not None and around.shape_tuple == self.mesh.shape_tuple else (
+            self.mesh.abstract_mesh)
+        inner = known.update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
+        self.saved = s.axes, s.manual, _config._set_local("gradix_mesh", inner)
+        s.axes = {**s.axes, **{n: Frame(shape[n]) for n in self.axes}}
+        s.manual = s.manual | self.axes if self.check_vma else s.manual - self.axes
+
+    def __exit__(self, *exc) -> None:
+        state.axes, state.manual, before = self.saved
+        _config._set_local("gradix_mesh", before)
+
+
+def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
+    """The type of one device's part."""
+    sizes, shape = mesh.shape, list(aval.shape)
+    for i, p in enumerate(spec):
+        shape[i] //= prod([sizes[a] for a in axes_of(p)])
+    vma = frozenset([a for p in spec for a in axes_of(p)]) if check_vma else frozenset()
+    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma)
+
+
+def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
+    """The type of the whole of which `aval` is a part."""
+    sizes, shape = mesh.shape, list(aval.shape)
+    for i, p in enumerate(spec):
+        shape[i] *= prod([sizes[a] for a in axes_of(p)])
+    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes)
+
+
+def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
+    """The manual axes that a spec does not name."""
+    used = {a for p in spec for a in axes_of(p)}
+    return tuple([a for a in mesh.axis_names if a in axes and a not in used])
+
+
+class ShardMap(Primitive):
+    """Each device of `mesh` runs `jaxpr` on the parts that `in_specs` give it; `out_specs` say what its results are parts of.
+
+    `manual_axes` are those of the mesh that are divided so; others are left to the compiler.
+    """
+
+    multiple_results = True
+    effectful = True
+    named = True
+    placed = True
+    mixed = types_inside = True
+
+    def abstract(self, *avals, jaxpr, mesh, manual_axes, out_specs, **_):
+        return [global_aval(a, s, mesh, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]
+
+    def effects(self, params):
+        mine = params["manual_axes"]
+        left = frozenset([e for e in params["jaxpr"].effects if not (isinstance(e, NamedAxisEffect) and e.name in mine)])
+        mesh = params["mesh"]
+        return left | {MeshEffect(mesh)} if isinstance(mesh, Mesh) else left
+
+    def names(self, params):
+        return tuple([n for n in axis_names(params["jaxpr"].effects) if n not in params["manual_axes"]])
+
+    def asked_of(self, params):
+        mesh = params["mesh"]
+        if not isinstance(mesh, Mesh) or len(params["manual_axes"]) < len(mesh.axis_names):
+            return ()                       # the compiler divides along the other axes
+        return tuple([NamedSharding(mesh, s) for s in params["out_specs"]])
+
+    def dependent(self, marks, params, smooth):
+        return dependent(params["jaxpr"], tuple(marks), smooth)
+
+    @staticmethod
+    def inside(params) -> part_of_mesh:
+        return part_of_mesh(params["mesh"], params["manual_axes"], params["check_vma"])
+
+    # -- transformations ---------------------------------------------------------------------------------------------
+
+    def jvp(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        with self.inside(params):
+            both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        ins = (*in_specs, *[s for s, nz in zip(in_specs, nonzero) if nz])
+        outs_specs = (*out_specs, *[s for s, nz in zip(out_specs, out_nonzero) if nz])
+        outs = bind(self, [*primals, *[t for t in tangents if t is not None]],
+                    {"jaxpr": both, "in_specs": ins, "out_specs": outs_specs, **params})
+        n = len(out_specs)
+        given = iter(outs[n:])
+        return outs[:n], [next(given) if nz else None for nz in out_nonzero]
+
+    def linearize(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
+        nonzero = tuple([t is not None for t in tangents])
+        mesh, axes = params["mesh"], params["manual_axes"]
+        with self.inside(params):
+            split = linearize_jaxpr(jaxpr, nonzero)
+            fresh = split.known.out_avals[split.n_out:]
+            specs = [_residual_spec(a, mesh, axes, params["check_vma"]) for a in fresh]
+            known = _with_ranked_results(split.known, split.n_out)
+            sources = [("in", i, in_specs[i]) if kind == "in" else ("out", i, (*out_specs, *specs)[i])
+                       for kind, i in split.sources]
+            ranked = [kind == "out" and i >= split.n_out and not fresh[i - split.n_out].shape for kind, i, _ in sources]
+            linear = _with_ranked_arguments(split.linear, ranked)
+        outs = bind(self, primals, {"jaxpr": known, "in_specs": in_specs, "out_specs": (*out_specs, *specs), **params})
+        if not any(split.out_nonzero):
+            return outs[:split.n_out], [None] * split.n_out
+        residuals = [primals[i] if kind == "in" else outs[i] for kind, i, _ in sources]
+        t_specs = [s for s, nz in zip(in_specs, nonzero) if nz]
+        ts = bind(self, [*residuals, *[t for t in tangents if t is not None]],
+                  {"jaxpr": linear, "in_specs": (*[s for _, _, s in sources], *t_specs),
+                   "out_specs": tuple([s for s, nz in zip(out_specs, split.out_nonzero) if nz]), **params})
+        given = iter(ts)
+        return outs[:split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
+
+    def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
+        linear = tuple([type(a) is Linear for a in args])
+        nonzero = tuple([c is not None for c in cts])
+        mesh, axes, checked = params["mesh"], params["manual_axes"], params["check_vma"]
+        ct_specs = [s for s, nz in zip(out_specs, nonzero) if nz]
+        x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
+        given = [c for c in cts if c is not None]
+        if not checked:             # what all devices of an axis hold alike is counted once for each of them
+            sizes = mesh.shape
+            copies = [prod([sizes[a] for a in _unmapped(s, mesh, axes)]) for s in ct_specs]
+            given = [c if n == 1 else div(c, scalar_like(c, n)) for c, n in zip(given, copies)]
+        with self.inside(params):
+            back, live = transpose_jaxpr(jaxpr, linear, nonzero)
+            back = _fitted(back, [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
+                           [frozenset(a for p in s for a in axes_of(p)) if checked else frozenset() for s in x_specs])
+        known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
+        outs = bind(self, [*[a for a, _ in known], *given],
+                    {"jaxpr": back, "in_specs": (*[s for _, s in known], *ct_specs), "out_specs": tuple(x_specs), **params})
+        results = iter([o if alive else None for o, alive in zip(outs, live)])
+        return [next(results) if is_lin else None for is_lin in linear]
+
+    def batch(self, axis, args, in_axes, *, jaxpr, in_specs, out_specs, **params):
+        spmd = axis.spmd_name if axis.spmd_name is not None else ()
+        spmd = tuple(spmd) if isinstance(spmd, (tuple, list)) else (spmd,)
+        mine = tuple([n for n in spmd if n in params["manual_axes"]])
+        sizes = params["mesh"].shape
+        inner = AxisData(axis.name, axis.size // prod([sizes[n] for n in mine]), axis.spmd_name)
+        entry = mine if mine else None
+        with self.inside(params):
+            mapped, out_axes = batch_jaxpr(jaxpr, inner, tuple(in_axes))
+        ins = [s if a is None else _with_entry(s, a, entry) for s, a in zip(in_specs, in_axes)]
+        outs = [s if a is None else _with_entry(s, a, entry) for s, a in zip(out_specs, out_axes)]
+        return bind(self, args, {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs), **params}), list(out_axes)
+
+    def dce(self, used, eqn):
+        params = eqn.params
+        jaxpr, used_inputs = dce_closed(params["jaxpr"], tuple(used))
+        return eqn.replace(invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
+                           outvars=[v for v, u in zip(eqn.outvars, used) if u],
+                           params={**params, "jaxpr": jaxpr,
+                                   "in_specs": tuple([s for s, u in zip(params["in_specs"], used_inputs) if u]),
+                                   "out_specs": tuple([s for s, u in zip(params["out_specs"], used) if u])})
+
+    # -- spelling ----------------------------------------------------------------------------------------------------
+
+    def lower(self, em, outs, *args, jaxpr, mesh, manual_axes, in_specs, out_specs, **_):
+        if em.meshes.devices is None:
+            raise ValueError("shard_map is for the devices of a mesh, and this program is lowered for none. Call it, or lower it "
+                             "with jit.")
+        outer = em.manual
+        whole = manual_axes | (outer.axes if outer is not None else frozenset())
+        is_partial = len(whole) < len(mesh.axis_names)
+        index_avals = [make_aval((mesh.shape[a],), np.dtype("int32")) for a in mesh.axis_names if is_partial and a in manual_axes]
+        names = [a for a in mesh.axis_names if is_partial and a in manual_axes]
+        numbers = [em.op("iota", a, attrs="iota_dimension = 0 : i64") for a in index_avals]
+        ins = [*args, *numbers]
+        specs_in = [*in_specs, *[P(n) for n in names]]
+
+        def body(*xs):
+            indices = dict(outer.indices) if outer is not None else {}
+            scalar = make_aval((), np.dtype("int32"))
+            indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, xs[len(args):])})
+            em.manual = em.manual_part(mesh, whole, indices)
+            return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[:len(args)])
+
+        local = [*[v.aval for v in jaxpr.jaxpr.invars], *[make_aval((1,), np.dtype("int32")) for _ in names]]
+        try:
+            region = em.isolated_region(local, body, "sdy.return")
+        finally:
+            em.manual = outer
+        text = em.meshes.text
+        attrs = (f"in_shardings = #sdy.sharding_per_value<[{', '.join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])}]>, "
+                 f"out_shardings = #sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
+                 f"manual_axes = #sdy<manual_axes{{{', '.join([_quoted(a) for a in mesh.axis_names if a in manual_axes])}}}>")
+        return em.ops("sdy.manual_computation", outs, *ins, attrs=attrs, regions=(region,))
+
+    def show(self, params):
+        return {"check_vma": params["check_vma"], "in_specs": params["in_specs"], "jaxpr": params["jaxpr"],
+                "mesh": params["mesh"], "newly_manual_axes": params["manual_axes"], "out_specs": params["out_specs"]}
+
+
+def _quoted(name) -> str:
+    return '"' + str(name) + '"'
+
+
+def _with_entry(spec, axis: int, entry) -> PartitionSpec:
+    parts = list(spec)
+    parts += [None] * (axis - len(parts))
+    return P(*parts[:axis], entry, *parts[axis:])
+
+
+def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:
+    """How a value that the backward pass needs is kept: the parts along all axes it varies over, one after another."""
+    varying = tuple([a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes])
+    return P(varying) if varying else P()
+
+
+def _with_ranked_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
+    """The program with results from number `n` on that have an axis at least."""
+    def ranked(*args):
+        outs = eval_closed(closed, *args)
+        return [*outs[:n], *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in outs[n:]]]
+    return _memo(closed, ("ranked", n), ranked, closed.in_avals)
+
+
+def _with_ranked_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
+    """The program for arguments some of which come with an axis of one element more."""
+    def plain(*args):
+        return eval_closed(closed, *[_first(a) if i < len(flags) and flags[i] else a for i, a in enumerate(args)])
+    avals = [a.update(shape=(1,)) if i < len(flags) and flags[i] else a for i, a in enumerate(closed.in_avals)]
+    return _memo(closed, ("plain", tuple(flags)), plain, avals)
+
+
+def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:
+    """The program with results summed over axes, or made to vary as their specs say."""
+    if not any(sums) and all(v <= a.vma for v, a in zip(varying, closed.out_avals)):
+        return closed
+
+    def fitted(*args):
+        outs = eval_closed(closed, *args)
+        return [vary(o, v - o.aval.vma) if v - o.aval.vma else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None}) if s else o
+                for o, s, v in zip(outs, sums, varying)]
+    return _memo(closed, ("fitted", tuple(sums), tuple(varying)), fitted, closed.in_avals)
+
+
+def _memo(closed: ClosedJaxpr, key, function, avals) -> ClosedJaxpr:
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = stage_closed(function, avals, closed.jaxpr.debug_info)
+    return found
+
+
+def _first(x):
+    """The only element of an array of one."""
+    return reshape(x, ())
+
+
+shard_map_p = ShardMap("shard_map")

@@ -1,0 +1,29 @@
+"""`shard_map` as it was called before: with `check_rep` and `auto`."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.mapping.shard_map import shard_map as _shard_map
+
+__all__ = ["shard_map"]
+
+
+def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: frozenset = frozenset()) -> Callable:
+    """`gradix.shard_map` in its older form.
+
+    Args:
+        f: the function of one device.
+        mesh: the devices.
+        in_specs, out_specs: PartitionSpecs of arguments and results.
+        check_rep: as `check_vma`.
+        auto: the axes of the mesh that are left to the compiler.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> shard_map(lambda x: x + 1, gradix.make_mesh((1,), ("i",)), P("i"), P("i"))(jnp.zeros(2))
+        Array([1., 1.], dtype=float32)
+    """
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep,
+                      axis_names=frozenset(mesh.axis_names) - frozenset(auto))
