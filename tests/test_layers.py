@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 _CORE = {"_base", "_core"}
-_BELOW_API = _CORE | {"_stablehlo", "_ops", "_runtime", "_transforms", "_control"}
+_BELOW_API = _CORE | {"_stablehlo", "_ops", "_platforms", "_runtime", "_transforms", "_control"}
 _INNER = _BELOW_API | {"_api"}
 
 # Part -> what it may import of the package. A part absent here is a face (a root module or a package above numpy)
@@ -18,7 +18,8 @@ ALLOWED = {
     "_core": {"_base"},
     "_stablehlo": _CORE,
     "_ops": _CORE,
-    "_runtime": _CORE | {"_stablehlo"},
+    "_platforms": _CORE | {"_stablehlo", "_ops"},
+    "_runtime": _CORE | {"_stablehlo", "_platforms"},
     # What a selection cuts of a cotangent is told by masks: `cotangent_masks` is the one part that knows how.
     "_transforms": _CORE | {"_ops.basis", "_ops.cotangent_masks"},
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place

@@ -40,8 +40,6 @@ class Primitive:
     - `abstract(*avals, **params)`: the types of the results; raises the user's shape and dtype errors.
     - `lower(em, out, *values, **params)`: StableHLO through the emitter; `out` is the aval (list of avals).
       Or `expand(*args, **params)`: a composition of other primitives.
-    - `settle(eqn, users, platform)`: the parameters that `lower` gets in place of an equation's, or None; where numbers
-      among its operands or what reads its results decide how it is best spelled (`_stablehlo/settled.py`).
     - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
     - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays alone, or None; only
       where that is quicker than `host` with its parameters.
@@ -72,11 +70,12 @@ class Primitive:
     neutral: int | None = None # a coefficient that does no harm, for products with one
     singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
+    formula: str | None = None # how long an elementwise function takes: "simple", "periodic" or "long" where platforms care
+    keeps_nan = False          # whether a NaN among the elements at a place always gives NaN there
     silent = False             # whether the host rule can never meet a floating-point exception
     run: Callable[..., Any] | None = None
     expand: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None
-    settle: Callable[..., Any] | None = None
 
     def __init__(self, name: str):
         self.name = name

@@ -17,7 +17,6 @@ from gradix._ops.convert import convert
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
-from gradix._ops.summed import settle_bound
 from gradix._ops.vectors.lowering import lower_rem
 
 # -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
@@ -170,10 +169,7 @@ def _lower_round(em, out, x, *, rounding_method):
     return em.op("round_nearest_even" if even else "round_nearest_afz", out, x)
 
 
-def _lower_max(em, out, x, y, name="maximum", direction="GT", by_selection=False):
-    if by_selection:
-        truth = make_aval(out.shape, np.dtype(bool))
-        return em.select(em.op("or", truth, em.compare(x, y, direction), em.compare(x, x, "NE")), x, y)
+def _lower_max(em, out, x, y, name="maximum", direction="GT"):
     if out.dtype.kind != "c":
         return em.op(name, out, x, y)
     part = make_aval(out.shape, real_dtype(out.dtype))
@@ -182,38 +178,39 @@ def _lower_max(em, out, x, y, name="maximum", direction="GT", by_selection=False
     return em.select(first, x, y)
 
 
-def _lower_min(em, out, x, y, by_selection=False):
-    return _lower_max(em, out, x, y, "minimum", "LT", by_selection)
+def _lower_min(em, out, x, y):
+    return _lower_max(em, out, x, y, "minimum", "LT")
 
 
 def _lower_rem(em, out, x, y):
     return em.op("remainder", out, x, y) if out.dtype not in FLOAT else lower_rem(em, out, x, y)
 
 
-add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="add", dtypes=NUMERIC, transpose=_both)
+add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="add", dtypes=NUMERIC, transpose=_both,
+                    formula="simple", keeps_nan=True)
 sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t), hlo="subtract", dtypes=NUMERIC,
-                    transpose=_sub_back)
+                    transpose=_sub_back, formula="simple", keeps_nan=True)
 mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t), hlo="multiply",
-                    dtypes=NUMERIC, transpose=_mul_back, neutral=0)
+                    dtypes=NUMERIC, transpose=_mul_back, neutral=0, formula="simple", keeps_nan=True)
 div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
                     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
                     transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero,
-                    float_host=np.divide)
+                    float_host=np.divide, keeps_nan=True)
 rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo=_lower_rem, dtypes=NUMERIC - COMPLEX,
                     singular=_may_divide_by_zero, float_host=np.fmod)
 max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)},
-                    settle=settle_bound)
+                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
 min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)},
-                    settle=settle_bound)
+                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
 sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
                      float_host=np.sign)
-abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype)
+abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype,
+                    formula="simple", keeps_nan=True)
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
-                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC)
+                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC, formula="simple", keeps_nan=True)
 integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUMERIC,
-                            from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0)
+                            from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0,
+                            formula="simple")
 floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
 ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
 round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)

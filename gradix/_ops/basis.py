@@ -11,8 +11,6 @@ from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind, state
-from gradix._ops.column_sums import emit_column_sums
-from gradix._ops.reduction_trees import WORDS, emit_tree
 
 
 class AddAny(Primitive):
@@ -20,6 +18,7 @@ class AddAny(Primitive):
 
     host = staticmethod(np.add)
     live = "elements"
+    formula, keeps_nan = "simple", True
 
     def abstract(self, x, y):
         return x if not x.weak_type else y
@@ -128,10 +127,6 @@ def _ones(dtype, n: int) -> np.ndarray:
     return np.ones(n, dtype)
 
 
-_F16, _F32 = np.dtype("float16"), np.dtype("float32")
-_LONG = 1 << 12         # words from which on a row is worth sums of blocks
-
-
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
@@ -180,16 +175,6 @@ class ReduceSum(Primitive):
         return reduce_sum(x, axes), a - sum(i < a for i in axes)
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
-        halves = x.narrow == _F16 and out.dtype == _F32                          # XLA would write them as float32 first
-        if halves or out.dtype in WORDS and (x.narrow or out.dtype.itemsize == 2 or out.size * _LONG <= x.aval.size):
-            found = emit_tree(em, out, x, axes, "add", lambda x, axis, out: self._plainly(em, x, (axis,), out),
-                              columns=halves, neutral=0)
-            if found is not None:
-                return found
-        found = emit_column_sums(em, out, x, axes)
-        return self._plainly(em, x, axes, out) if found is None else found
-
-    def _plainly(self, em, x, axes, out):
         zero = em.constant(0, make_aval((), out.dtype))
         return em.reduce([x], [zero], axes, [out], "or" if out.dtype == bool else "add")[0]
 

@@ -51,7 +51,7 @@ class _Conj(Elementwise):
         return em.op("complex", out, em.op("real", part, x), em.op("negate", part, em.op("imag", part, x)))
 
 
-neg_p = linear_unary("neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct))
+neg_p = linear_unary("neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct), formula="simple", keeps_nan=True)
 real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype)
 imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)),
                       out=real_dtype)

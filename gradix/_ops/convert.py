@@ -65,6 +65,7 @@ class ConvertElementType(Structural):
 
     silent = False
     live = "elements"
+    formula = "simple"
 
     @memoised
     def abstract(self, x, *, new_dtype, weak_type):

@@ -15,12 +15,9 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
-from gradix._ops.complex_dots import emit_complex_dots
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
-from gradix._ops.small_dots import emit_small_dots
-from gradix._ops.turned_dots import emit_turned_dots
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -28,9 +25,6 @@ DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
 _NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
                                          "uint8", "uint16", "uint32", "uint64")}
-_INT = np.dtype("int32")
-_BYTES = (np.dtype("int8"),)
-_NARROW = (np.dtype("uint8"), np.dtype("int16"), np.dtype("uint16"))    # XLA multiplies these one by one
 _PLANS_LIMIT = 4096
 _plans: dict[tuple, Callable] = {}
 _types: dict[tuple, Any] = {}
@@ -111,26 +105,12 @@ class DotGeneral(Primitive):
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
-        (lc, rc), (lb, rb) = [[list(axes) for axes in pair] for pair in dimension_numbers]
-        if x.aval.dtype != y.aval.dtype:                # as XLA's own products of two dtypes on the CPU
+        if x.aval.dtype != y.aval.dtype:                # XLA's products are of operands of one dtype
             x, y = em.convert(x, out.dtype), em.convert(y, out.dtype)
-        dtype, work = x.aval.dtype, compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)
-        result, first = out, rounded_to(dtype, out.dtype)
-        if em.platform == "cpu" and dtype == y.aval.dtype and dtype in _BYTES and work in (dtype, _INT):
-            result = make_aval(out.shape, _INT)                 # XLA has products of bytes with sums of 32 bits
-        elif em.platform == "cpu" and (not dtype == y.aval.dtype == out.dtype or dtype in _NARROW):
-            result = make_aval(out.shape, _INT if work in _NARROW else work)
-            x, y = em.convert(x, result.dtype), em.convert(y, result.dtype)
-        elif first is not None:
-            result = make_aval(out.shape, first)
-        z = emit_small_dots(em, result, x, y, (lc, rc), (lb, rb))
-        if z is None:
-            z = emit_complex_dots(em, result, x, y, (lc, rc), (lb, rb), lambda out, x, y: self.lower(
-                em, out, x, y, dimension_numbers=dimension_numbers, precision=precision))
-        if z is None:
-            z = emit_turned_dots(em, result, x, y, (lc, rc), (lb, rb), lambda out, x, y, contracted: em.op(
-                "dot_general", out, x, y, attrs=_dot_attributes(contracted, (lb, rb), precision, x.aval.dtype, em.platform)))
-        return em.convert(z if first is None else em.convert(z, first), out.dtype)
+        first = rounded_to(x.aval.dtype, out.dtype)
+        result = out if first is None else make_aval(out.shape, first)
+        attrs = precision_attributes(precision, x.aval.dtype, em.platform)
+        return em.convert(em.dot_general(result, x, y, *dimension_numbers, attrs), out.dtype)
 
     def show(self, params):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
@@ -142,13 +122,6 @@ class DotGeneral(Primitive):
 
 
 dot_general_p = DotGeneral("dot_general")
-
-
-def _dot_attributes(contracted, batched, precision, dtype, platform) -> str:
-    (lc, rc), (lb, rb) = contracted, batched
-    return (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lb}, rhs_batching_dimensions = {rb}, "
-            f"lhs_contracting_dimensions = {lc}, rhs_contracting_dimensions = {rc}>"
-            + precision_attributes(precision, dtype, platform))
 
 
 def _shifted(axes, new: int) -> tuple:

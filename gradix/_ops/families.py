@@ -53,10 +53,9 @@ class Elementwise(Primitive):
     def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
                  from_result: Callable | None = None, out: Callable | None = None, attrs: str = "",
                  transpose: Callable | None = None, neutral: int | None = None, singular: Any = False,
-                 float_host: Callable | None = None, settle: Callable | None = None):
+                 float_host: Callable | None = None, formula: str | None = None, keeps_nan: bool = False):
         super().__init__(name)
-        if settle is not None:
-            self.settle = settle
+        self.formula, self.keeps_nan = formula, keeps_nan
         self.neutral, self.singular = neutral, singular
         self.host, self.float_host = host, float_host
         self.partials, self.from_result = partials, from_result

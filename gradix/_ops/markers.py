@@ -11,6 +11,7 @@ from gradix._ops.operands import arrays
 class StopGradient(NonDifferentiable, Primitive):
     """The operand itself, with a derivative of zero."""
 
+    keeps_nan = True
     host_limit = 1 << 62
 
     def abstract(self, x):

@@ -14,12 +14,9 @@ from gradix._core.trace import bind
 from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
-from gradix._ops.extrema import LIBRARY_FLOATS, emit_extremum, is_left_to_library
 from gradix._ops.families import NonDifferentiable
-from gradix._ops.hidden_extrema import is_hidden
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
-from gradix._ops.reduction_trees import WORDS, emit_tree
 
 _TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
@@ -61,9 +58,6 @@ class Reduction(Primitive):
         return bind(self, (x,), {"axes": axes, **params}), a - sum(i < a for i in axes)
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
-        return self._plainly(em, x, axes, out)
-
-    def _plainly(self, em, x, axes, out):
         initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
         return em.reduce([x], [initial], axes, [out], self.combine(em, out.dtype))[0]
 
@@ -109,36 +103,8 @@ class Extremum(Reduction):
         winners = convert_element_type(eq(x, wide), t.aval.dtype)
         return y, div(_sum(mul(t, winners), axes), _sum(winners, axes))
 
-    def settle(self, eqn, users, platform):
-        if is_left_to_library(platform, eqn.invars[0].aval) and is_hidden(eqn, users):
-            return {**eqn.params, "drops_nan": True}
-        return None
-
     def lower(self, em, out, x, *, axes, drops_nan=False, out_sharding=None):
-        if drops_nan:
-            return self._plainly(em, x, axes, out)
-        large = is_left_to_library(em.platform, x.aval)
-        if large or x.aval.dtype in WORDS:
-            found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._carefully(em, x, (axis,), out),
-                              columns=large)
-            if found is not None:
-                return found
-        y = self._plainly(em, x, axes, out)
-        if not large:
-            return y
-        # XLA leaves large extrema to a library that drops NaN. The sum of all elements, as quick as they, is NaN if one
-        # of them is, or if both infinities are among them.
-        scalar = make_aval((), x.aval.dtype)
-        total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
-        doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
-        return em.case(doubtful, [lambda: [y], lambda: [self._carefully(em, x, axes, out)]], [out])[0]
-
-    def _carefully(self, em, x, axes, out):
-        """The extremum in words the library does not know."""
-        if out.dtype not in LIBRARY_FLOATS:
-            return self._plainly(em, x, axes, out)
-        initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
-        return em.reduce([x], [initial], axes, [out], emit_extremum(em, self.hlo))[0]
+        return super().lower(em, out, x, axes=axes)
 
     def combine(self, em, dtype):
         if dtype.kind != "c":
@@ -157,14 +123,6 @@ class Product(Reduction):
         if x.dtype in dtypes.FLOAT and x.dtype.itemsize < 4:
             return np.multiply.reduce(x, axis=axes, dtype=_WIDE).astype(x.dtype)
         return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
-
-    def lower(self, em, out, x, *, axes, out_sharding=None):
-        if out.dtype not in WORDS | dtypes.FLOAT or out.dtype.itemsize == 1:
-            return self._plainly(em, x, axes, out)
-        wide = _WIDE if out.dtype in dtypes.FLOAT and out.dtype.itemsize < 4 else out.dtype
-        found = emit_tree(em, make_aval(out.shape, wide), em.convert(x, wide), axes, self.hlo,
-                          lambda x, axis, out: self._plainly(em, x, (axis,), out), columns=wide != out.dtype, neutral=1)
-        return self._plainly(em, x, axes, out) if found is None else em.convert(found, out.dtype)
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents
@@ -211,13 +169,6 @@ class BitReduction(NonDifferentiable, Reduction):
         if x.dtype != bool or len(axes) != x.ndim:
             return None
         return _TRUTHS.get(self.hlo)
-
-    def lower(self, em, out, x, *, axes, out_sharding=None):
-        found = None
-        if self.hlo in _TRUTHS:
-            found = emit_tree(em, out, x, axes, self.hlo, lambda x, axis, out: self._plainly(em, x, (axis,), out),
-                              columns=out.dtype == bool)
-        return self._plainly(em, x, axes, out) if found is None else found
 
     def check_dtype(self, x):
         if x.dtype not in self.accepts:
@@ -277,11 +228,11 @@ class ArgExtremum(NonDifferentiable, Primitive):
         return bind(self, (x,), {"axes": (axis,), "index_dtype": index_dtype}), a - (axis < a)
 
     def lower(self, em, out, x, *, axes, index_dtype):
-        # Two plain reductions: XLA:CPU vectorises them, and not one over (value, index) pairs.
+        # Two plain reductions, which become vectors where one over (value, index) pairs does not.
         aval, (axis,) = x.aval, axes
         extreme = make_aval(out.shape, aval.dtype)
         largest, least = (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
-        best = (largest if self.hlo == "maximum" else least).lower(em, extreme, x, axes=axes)
+        best = em.lower(largest if self.hlo == "maximum" else least, extreme, x, axes=axes)
         wide = em.broadcast_in_dim(best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes))
         found = em.compare(x, wide, "EQ")
         if aval.dtype in dtypes.FLOAT:
@@ -290,7 +241,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
         counter = np.dtype(np.int32 if n < 1 << 31 else np.int64)
         indices = make_aval(aval.shape, counter)
         candidates = em.select(found, em.iota(indices, axis), em.constant(n - 1, indices))
-        first = reduce_min_p.lower(em, make_aval(out.shape, counter), candidates, axes=axes)
+        first = em.lower(reduce_min_p, make_aval(out.shape, counter), candidates, axes=axes)
         return em.convert(first, index_dtype)
 
 

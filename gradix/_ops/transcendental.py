@@ -6,8 +6,7 @@ import math
 import numpy as np
 
 from gradix._core.array import ArrayImpl
-from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
-from gradix._core.jaxpr import Literal
+from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
@@ -27,7 +26,6 @@ from gradix._ops.vectors.lowering import (
     lower_power,
     lower_rsqrt,
     lower_sqrt,
-    settle_log1p,
 )
 
 
@@ -112,10 +110,6 @@ class _Pow(Elementwise):
         x, y = avals
         super().check_dtypes(avals[:1] if y.dtype in INTEGER and x.dtype in INEXACT else avals)
 
-    def settle(self, eqn, users, platform):
-        exponent = eqn.invars[1]
-        return {"known": float(exponent.val)} if type(exponent) is Literal and exponent.aval.dtype in FLOAT else None
-
 
 def _one_minus(y):
     return sub(scalar_like(y, 1), y)
@@ -134,26 +128,27 @@ def _host_expm1(x):
     return out
 
 
-exp_p = Elementwise("exp", np.exp, hlo=lower_exp, dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True)
+exp_p = Elementwise("exp", np.exp, hlo=lower_exp, dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True,
+                    keeps_nan=True)
 exp2_p = Elementwise("exp2", np.exp2, hlo=lower_exp2, dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True)
-log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes=INEXACT, singular=True)
+                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True, keeps_nan=True)
+log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes=INEXACT, singular=True, keeps_nan=True)
 expm1_p = Elementwise("expm1", _host_expm1, hlo=lower_expm1, dtypes=INEXACT, float_host=np.expm1,
-                      from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True)
+                      from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True, keeps_nan=True)
 log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo=lower_log1p, dtypes=INEXACT, singular=True,
-                      settle=settle_log1p)
+                      keeps_nan=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
-                         from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))))
+                         from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)))
+                     from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)), keeps_nan=True)
 sqrt_p = Elementwise("sqrt", np.sqrt, hlo=on_branch(lower_sqrt, real=False), dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True)
+                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True, keeps_nan=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo=lower_rsqrt, dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True)
+                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True, keeps_nan=True)
 cbrt_p = Elementwise("cbrt", np.cbrt, hlo=lower_cbrt, dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y, known=None: lower_power(em, out, x, em.convert(y, out.dtype), known), singular=True)
+             hlo=lambda em, out, x, y: lower_power(em, out, x, em.convert(y, out.dtype)), singular=True, formula="long")
 def exp(x, *, accuracy=None):
     """`eˣ`, elementwise.
 

@@ -53,10 +53,12 @@ def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=by_kind(lower_sin, complex_sine), dtypes=INEXACT)
-cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=by_kind(lower_cos, complex_cosine), dtypes=INEXACT)
+sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=by_kind(lower_sin, complex_sine), dtypes=INEXACT,
+                    formula="periodic")
+cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=by_kind(lower_cos, complex_cosine), dtypes=INEXACT,
+                    formula="periodic")
 tan_p = Elementwise("tan", np.tan, hlo=lower_tan, dtypes=INEXACT,
-                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True)
+                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True, formula="periodic")
 asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo=on_branch(lower_asin),
                      dtypes=INEXACT, singular=True)
 acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),

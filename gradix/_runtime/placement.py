@@ -16,7 +16,7 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
-from gradix._runtime import policy, xla
+from gradix._runtime import tuning, xla
 from gradix._runtime.compilation import obtain_partitioned
 from gradix._runtime.program import lower
 from gradix._stablehlo.module import LoweredModule
@@ -102,9 +102,7 @@ class PlacedProgram:
         if lowered is None:
             lowered = spelled(closed, name, home, ins, outs, donated, keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
-        options = xla.options(compiler_options=compiler_options, small_loops=len(home.devices) == 1,
-                              unroll=policy.wants_unrolling(lowered),
-                              fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr))
+        options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
         self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         places = [committed(s) for s in self.executable.out_shardings]

@@ -10,9 +10,8 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
-from gradix._runtime import policy, xla
+from gradix._runtime import tuning, xla
 from gradix._runtime.compilation import obtain
-from gradix._runtime.cores import cores
 from gradix._stablehlo.module import LoweredModule, lower_jaxpr
 
 _trace_expand: list[Callable] = []
@@ -74,7 +73,8 @@ def _deleted(array: ArrayImpl) -> RuntimeError:
 
 
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
-    """Spell a program as StableHLO."""
+    """Spell a program as StableHLO, for a platform as it is best asked, or with `rewrites={}` as for any."""
+    options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
     return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
 
 
@@ -87,11 +87,7 @@ class Program:
                  compiler_options: dict | None = None, lowered: LoweredModule | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
-        options = xla.options(compiler_options=compiler_options, unroll=policy.wants_unrolling(lowered),
-                              fusion_emitters=policy.wants_fusion_emitters(lowered, closed.jaxpr),
-                              small_dots=policy.keeps_dots_small(closed.jaxpr), narrow=policy.wants_narrow_vectors(closed.jaxpr),
-                              spread_convolutions=cores() > 1 and policy.wants_spread_convolutions(lowered))
-        self.executable, self.is_loaded = obtain(lowered, name, options)
+        self.executable, self.is_loaded = obtain(lowered, name, tuning.options_for(lowered, compiler_options))
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals

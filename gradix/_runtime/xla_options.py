@@ -14,7 +14,7 @@ _dropped: set[str] = set()         # flags this jaxlib does not know
 
 
 class Options(NamedTuple):
-    """What to ask of the compiler; hashable, so that it can be part of a cache key.
+    """What to ask of the compiler besides its defaults; hashable, so that it can be part of a cache key.
 
     - small_loops: emit loops that touch little memory as one native function.
     - small_dots: keep float32 products out of the library calls that prevent it; only for programs whose products
@@ -27,11 +27,11 @@ class Options(NamedTuple):
     - spread_convolutions: give convolutions to the library that divides each among all cores.
     """
 
-    small_loops: bool = True
+    small_loops: bool = False
     small_dots: bool = False
     quick: bool = False
     overrides: tuple[tuple[str, Any], ...] = ()
-    fusion_emitters: bool = False
+    fusion_emitters: bool = True
     unroll: bool = True
     narrow: bool = False
     spread_convolutions: bool = False
@@ -40,7 +40,7 @@ class Options(NamedTuple):
 DEFAULT = Options()
 
 
-def options(*, small_loops: bool = True, small_dots: bool = False, quick: bool = False, fusion_emitters: bool = False,
+def options(*, small_loops: bool = False, small_dots: bool = False, quick: bool = False, fusion_emitters: bool = True,
             unroll: bool = True, narrow: bool = False, spread_convolutions: bool = False,
             compiler_options: dict | None = None) -> Options:
     """Options by keyword; `compiler_options` are XLA's own, which win over ours."""

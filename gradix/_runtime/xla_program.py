@@ -238,4 +238,4 @@ _SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tens
 def honours_small_loops() -> bool:
     """Whether this XLA emits small loops as one function when asked; costs a compile."""
     scalar = make_aval((), np.dtype("float32"))
-    return "xla_cpu_small_call" in compile(_SMALL_LOOP, [scalar], [scalar]).hlo_text()
+    return "xla_cpu_small_call" in compile(_SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True)).hlo_text()

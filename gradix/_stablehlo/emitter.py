@@ -1,7 +1,8 @@
 """The emitter handed to every `lower` rule: programs, private functions and the everyday operations."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy as np
 from gradix._base.source import any_scopes
 from gradix._core.aval import make_aval
 from gradix._stablehlo.attributes import i64_array, string
-from gradix._stablehlo.settled import settled_equations
-from gradix._stablehlo.structured import TOKEN, Structured
+from gradix._stablehlo.contractions import Contractions
+from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
-from gradix._stablehlo.writer import Value
+from gradix._stablehlo.uses import Site, Users
+from gradix._stablehlo.writer import Definition, Value
 
 # XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
 # have a sort, top_k, scatter, fft, custom call or large product inside.
@@ -22,18 +24,25 @@ SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
-class Emitter(Structured):
+NO_REWRITES: Mapping[Any, tuple] = MappingProxyType({})
+_NONE: dict = {}
+
+
+class Emitter(Contractions):
     """Spells one module.
 
     Args:
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
         platform: "cpu", "cuda", ...: the target.
         places: end operations with the user's file and line, as MLIR locations. Names of scopes are always given.
+        rewrites: what to consult before an operation's own rule: by primitive, records in order, each with `applies(site)`
+            (or None) and `emit(em, site, *values)`, which may decline with NotImplemented.
     """
 
-    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False):
+    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False,
+                 rewrites: Mapping[Any, tuple] = NO_REWRITES):
         super().__init__(platform)
-        self.places = places
+        self.places, self.rewrites = places, rewrites
         self.trace_expand = trace_expand
         self.functions: list[str] = []
         self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
@@ -41,6 +50,7 @@ class Emitter(Structured):
         self._names: set[str] = {"main"}
         self._kept: list = []                     # what `_symbols` knows by identity must outlive it
         self._expansions: dict = {}
+        self._products: dict[str, dict] = {}       # of functions that have some, by symbol
 
     # -- programs ---------------------------------------------------------------------------------------------------
 
@@ -49,21 +59,52 @@ class Emitter(Structured):
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
-        get = env.get
+        get, rewrites, counts, users = env.get, self.rewrites.get, self.facts.primitives, Users(jaxpr)
         placed = self.places or any_scopes()
-        for eqn in settled_equations(jaxpr, self.platform):
+        for eqn in jaxpr.eqns:
             before = len(self._lines) if placed else 0
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
-            if p.lower is None:
-                env.update(zip(outvars, self._expand(p, ins, eqn.params)))
-            elif p.multiple_results:
-                env.update(zip(outvars, p.lower(self, [v.aval for v in outvars], *ins, **eqn.params)))
+            counts[p] = counts.get(p, 0) + 1
+            outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
+            found, known = NotImplemented, rewrites(p)
+            if known is not None:
+                found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
+            if found is NotImplemented:
+                found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
+            if type(found) is Value:
+                env[outvars[0]] = found
             else:
-                env[outvars[0]] = p.lower(self, outvars[0].aval, *ins, **eqn.params)
+                env.update(zip(outvars, found))
             if placed:
                 self._place(before, eqn)
+        self.facts.avals.update([v.aval for eqn in jaxpr.eqns for v in eqn.outvars])
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
+
+    def lower(self, primitive, out, *values: Value, **params):
+        """What an operation on values is written as, as a part of another one: by a rewrite, or by its own rule.
+
+        `primitive.lower(em, ...)` is the rule alone, without rewrites.
+        """
+        known = self.rewrites.get(primitive)
+        found = NotImplemented if known is None else self._rewritten(known, Site(primitive, out, values, params))
+        if found is not NotImplemented:
+            return found
+        if primitive.lower is not None:
+            return primitive.lower(self, out, *values, **params)
+        found = self._expand(primitive, list(values), params)
+        return found if primitive.multiple_results else found[0]
+
+    def _rewritten(self, rewrites: tuple, site: Site):
+        """What the first rewrite that takes an operation writes, or NotImplemented."""
+        for rewrite in rewrites:
+            if rewrite.applies is None or rewrite.applies(site):
+                found = rewrite.emit(self, site, *site.values)
+                if found is not NotImplemented:
+                    taken = self.facts.rewrites
+                    taken[rewrite.name] = taken.get(rewrite.name, 0) + 1
+                    return found
+        return NotImplemented
 
     def _place(self, start: int, eqn) -> None:
         """End the lines from `start` on, where they have no location yet, with that of an equation."""
@@ -120,13 +161,14 @@ class Emitter(Structured):
 
     def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
         """The symbol of a private function with the body that `fn` writes from its argument values."""
-        outer = self.token
+        outer, products = self.token, self.facts.products
         avals = [*in_avals, TOKEN] if ordered else in_avals
         try:
-            self.token = None
+            self.token, self.facts.products = None, {}
             args, outs, text = self.body(avals, self._with_token(fn) if ordered else fn)
+            held = self.facts.products
         finally:
-            self.token = outer
+            self.token, self.facts.products = outer, products
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
@@ -135,6 +177,8 @@ class Emitter(Structured):
         if symbol is None:
             symbol = self._texts[rest] = self._unused(identifier(name))
             self.functions.append(f"func.func private @{symbol}{rest}")
+            if held:
+                self._products[symbol] = held
         return symbol
 
     def _unused(self, name: str) -> str:
@@ -148,6 +192,8 @@ class Emitter(Structured):
     def call(self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"     # the runtime may blank SMALL_CALL out
+        for product, count in self._products.get(symbol, _NONE).items():
+            self.note_product(product, count)
         if ordered:
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
         return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
@@ -180,7 +226,7 @@ class Emitter(Structured):
         if x.type == tensor_type(out):
             return x
         found = self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
-        found.filled = None if x.aval.shape else x
+        found.definition = Definition("broadcast_in_dim", x, tuple(dims))
         return found
 
     def broadcast(self, x: Value, shape) -> Value:
@@ -204,7 +250,7 @@ class Emitter(Structured):
             return x
         out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
         found = self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
-        found.turned = x, perm
+        found.definition = Definition("transpose", x, perm)
         return found
 
     def pad(self, x: Value, shape, fill) -> Value:
@@ -225,7 +271,7 @@ class Emitter(Structured):
 
     def iota(self, out, axis: int) -> Value:
         found = self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
-        found.counts = axis
+        found.definition = Definition("iota", None, (axis,))
         return found
 
     def convert(self, x: Value, dtype) -> Value:
@@ -239,7 +285,7 @@ class Emitter(Structured):
             real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
             return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
         found = self.op("convert", out, x)
-        found.narrow = x.aval.dtype
+        found.definition = Definition("convert", x, ())
         return found
 
     def bitcast(self, x: Value, out) -> Value:

@@ -1,14 +1,15 @@
 """A closed jaxpr as a StableHLO module."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
-from gradix._stablehlo.emitter import Emitter, identifier
+from gradix._stablehlo.emitter import NO_REWRITES, Emitter, identifier
+from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.shardings import Meshes
 from gradix._stablehlo.structured import HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
@@ -27,13 +28,15 @@ class LoweredModule(NamedTuple):
     kept: tuple[int, ...]
     const_args: tuple[Any, ...] = ()
     unusable_donations: tuple[int, ...] = ()
+    platform: str = "cpu"
+    facts: Facts | None = None
 
 
 def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
                 platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
-                out_shardings=()) -> LoweredModule:
+                out_shardings=(), rewrites: Mapping[Any, tuple] = NO_REWRITES) -> LoweredModule:
     """Spell a program as a StableHLO module.
 
     Args:
@@ -45,9 +48,10 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         places: end each operation with the user's file and line.
         devices: those of a program over several, in the order of its partitions, with `in_shardings` and `out_shardings`
             for it: a NamedSharding per argument and result, or None.
+        rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
     """
-    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places)
+    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites)
     used = _used(jaxpr)
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]
@@ -61,6 +65,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
             consts[i] = a
         return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted):])))
 
+    em.facts.arguments = (*avals, *[v.aval for v in jaxpr.outvars])
     args, outs, text = em.body(avals, main)
     attrs = {k + len(hoisted): dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
     lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, len(hoisted), devices is not None)
@@ -79,7 +84,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         head += " attributes" + _attrs(module_attrs)
     whole = "\n".join([head + " {", *em.meshes.lines, main_text, *em.functions, "}\n"])
     return LoweredModule(whole, tuple(avals), tuple([v.aval for v in jaxpr.outvars]), tuple(em.host_callbacks),
-                         tuple(kept), tuple([closed_jaxpr.consts[i] for i in hoisted]), lost)
+                         tuple(kept), tuple([closed_jaxpr.consts[i] for i in hoisted]), lost, platform, em.facts)
 
 
 def _annotate(em, attrs: dict, shardings: dict, values) -> None:

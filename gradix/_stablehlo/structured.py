@@ -39,6 +39,7 @@ class Structured(Writer):
         self.platform = platform
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
+        self.loops = 0                          # that surround what is being written
         self.meshes = Meshes(None)              # of programs over several devices
         self.manual: Manual | None = None       # inside of a region for one device's part
 
@@ -97,7 +98,9 @@ class Structured(Writer):
         carry = [*init, self.ordering_token()] if ordered else list(init)
         avals = [v.aval for v in carry]
         cond_ = (lambda *xs: cond(*xs[:-1])) if ordered else cond
+        self.loops += 1
         regions = self.region(avals, cond_), self.region(avals, self._with_token(body) if ordered else body)
+        self.loops -= 1
         return self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
 
     def case(self, index: Value, branches, out_avals, ordered: bool = False) -> list[Value]:
@@ -140,6 +143,7 @@ class Structured(Writer):
             operand_layouts: dimensions from minor to major, one sequence per operand; likewise `result_layouts`.
             aliases: `{result index: operand index}` of buffers the call may reuse.
         """
+        self.facts.custom_calls.add(target)
         parts = [f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
                  f"has_side_effect = {str(has_side_effect).lower()}"]
         if backend_config is not None:

@@ -1,28 +1,66 @@
 """Writes operations, constants and regions, one line each, in MLIR's generic form."""
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.literals import dense, scalar_text
 from gradix._stablehlo.types import storage_dtype, tensor_type
+
+
+class Definition(NamedTuple):
+    """The operation that made a value: its name, its one operand, and the axes it was given."""
+
+    operation: str
+    operand: Any
+    axes: tuple
 
 
 class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
-    `counts` is the axis along which it is known to be 0, 1, 2, ...; `turned` the value and the permutation that it is a
-    transpose of; `narrow` the dtype that it is converted from; `filled` the scalar that all its elements are.
+    `definition` tells of transposes, broadcasts, conversions and iotas how they were made.
     """
 
-    __slots__ = ("name", "aval", "type", "known", "counts", "turned", "narrow", "filled")
+    __slots__ = ("name", "aval", "type", "known", "definition")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        self.counts = self.turned = self.narrow = self.filled = None
+        self.definition: Definition | None = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
     ndim = property(lambda self: self.aval.ndim)
+
+    @property
+    def transposed(self) -> tuple[Value, tuple] | None:
+        """What it is the transpose of, and the permutation."""
+        found = self._made_by("transpose")
+        return (found.operand, found.axes) if found else None
+
+    @property
+    def converted_from(self) -> np.dtype | None:
+        """The dtype that it was converted from."""
+        found = self._made_by("convert")
+        return found.operand.aval.dtype if found else None
+
+    @property
+    def filled_with(self) -> Value | None:
+        """The scalar that all its elements are."""
+        found = self._made_by("broadcast_in_dim")
+        return found.operand if found and not found.operand.aval.shape else None
+
+    @property
+    def counted_axis(self) -> int | None:
+        """The axis along which it is 0, 1, 2, ..."""
+        found = self._made_by("iota")
+        return found.axes[0] if found else None
+
+    def _made_by(self, operation: str) -> Definition | None:
+        found = self.definition
+        return found if found is not None and found.operation == operation else None
 
     def __repr__(self) -> str:
         return f"{self.name} : {self.type}"
@@ -41,6 +79,7 @@ class Writer:
         self._head: list[str] = []
         self._count = 0
         self._constants: dict = {}
+        self.facts = Facts()
 
     def value(self, aval) -> Value:
         """A new name."""
@@ -56,6 +95,7 @@ class Writer:
             regions: texts made by `region`.
         """
         self._count = n = self._count + 1
+        self.facts.operations.add(opname)
         t = tensor_type(out)
         if len(values) == 2:
             x, y = values
@@ -79,6 +119,7 @@ class Writer:
             return [self.op(opname, outs[0], *values, attrs=attrs, regions=regions)]
         types = [tensor_type(a) for a in outs]
         self._count = n = self._count + 1
+        self.facts.operations.add(opname)
         head = f"%{n}:{len(outs)} = " if outs else ""
         name = opname if "." in opname else f"stablehlo.{opname}"
         middle = f" ({', '.join(regions)})" if regions else ""

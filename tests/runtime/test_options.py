@@ -4,7 +4,8 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._runtime import policy, xla, xla_options
+from gradix._platforms.cpu import compiling
+from gradix._runtime import xla, xla_options
 
 SMALL, LARGE = np.ones((16, 32), np.float32), np.ones((64, 64), np.float32)
 
@@ -16,7 +17,7 @@ SMALL, LARGE = np.ones((16, 32), np.float32), np.ones((64, 64), np.float32)
     (lambda x: gradix.lax.fori_loop(0, 3, lambda i, c: c @ c, x), (np.eye(4, dtype="f4"),), True),
 ])
 def test_loops_over_small_arrays_are_not_unrolled(f, args, unrolled):
-    assert policy.wants_unrolling(gradix.jit(f).lower(*args)._module) is unrolled
+    assert compiling.has_only_short_loops(gradix.jit(f).lower(*args)._module.facts, 2) is not unrolled
 
 
 FEW = np.linspace(-3, 3, 8, dtype="f4")
@@ -34,7 +35,7 @@ FEW = np.linspace(-3, 3, 8, dtype="f4")
     (lambda x: jnp.sin(x) + jnp.asarray(LARGE).sum(), (FEW,), False),             # captured
 ])
 def test_vectors_are_narrow_where_long_formulas_meet_small_arrays(f, args, narrow):
-    assert policy.wants_narrow_vectors(gradix.make_jaxpr(f)(*args).jaxpr) is narrow
+    assert compiling.has_long_formulas_of_few(gradix.jit(f).lower(*args)._module.facts, 2) is narrow
 
 
 @pytest.mark.parametrize("function", [jnp.sin, jnp.cos, lambda x: jnp.power(jnp.abs(x), x)])
@@ -65,7 +66,7 @@ def _layers(count, width=16, layer=lambda x, w: jnp.tanh(x @ w)):
 def test_repeated_layers_are_compiled_by_what_compiles_equal_ones_once(count, layer, newer):
     f, ws, x = _layers(count, layer=layer)
     lowered = gradix.jit(f).lower(ws, x)
-    assert policy.wants_fusion_emitters(lowered._module, gradix.make_jaxpr(f)(ws, x).jaxpr) is newer
+    assert compiling.compiles_repeats_once(lowered._module.facts, 2) is newer
 
 
 @pytest.mark.parametrize("f, newer", [
@@ -79,7 +80,7 @@ def test_repeated_layers_are_compiled_by_what_compiles_equal_ones_once(count, la
 ])
 def test_a_sine_of_a_large_array_is_compiled_by_what_takes_less_time(f, newer):
     x = np.zeros(1 << 13, "f4")
-    assert policy.wants_fusion_emitters(gradix.jit(f).lower(x)._module, gradix.make_jaxpr(f)(x).jaxpr) is newer
+    assert compiling.compiles_repeats_once(gradix.jit(f).lower(x)._module.facts, 2) is newer
 
 
 def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
@@ -122,7 +123,8 @@ def _zeros(*shapes, dtype="f4"):
     (lambda x, w, v: _convolve(_convolve(x, w), v), _zeros((8, 32, 32, 8), (5, 5, 8, 16), (3, 3, 16, 24)), True),
 ])
 def test_convolutions_of_many_features_are_divided_among_cores(f, args, spread):
-    assert policy.wants_spread_convolutions(gradix.jit(f).lower(*args)._module) is spread
+    facts = gradix.jit(f).lower(*args)._module.facts
+    assert compiling.has_convolutions_to_divide(facts, 2) is spread and not compiling.has_convolutions_to_divide(facts, 1)
 
 
 def test_divided_convolutions_are_the_same():
@@ -145,11 +147,11 @@ def test_a_value_that_is_not_known_is_left_out(monkeypatch):
 
 def test_what_is_asked_reaches_the_compiler_and_the_key():
     where = np.zeros((1, 1))
-    texts = [xla_options.build(xla.options(unroll=unroll), where).SerializeAsString() for unroll in (True, False)]
+    texts = [xla_options.build(xla.options(unroll=unroll, small_loops=True), where).SerializeAsString() for unroll in (True, False)]
     assert [b"xla_cpu_disable_loop_unrolling" in text for text in texts] == [False, True]
     assert all(b"xla_cpu_small_while_loop_byte_threshold" in text for text in texts)
     keys = {xla.options_key(xla.options(**{name: value}), "cpu") for name, value in
-            (("unroll", False), ("unroll", True), ("small_loops", False), ("quick", True), ("fusion_emitters", True), ("narrow", True),
+            (("unroll", False), ("unroll", True), ("small_loops", True), ("quick", True), ("fusion_emitters", False), ("narrow", True),
              ("spread_convolutions", True))}
     assert len(keys) == 7
     x = np.linspace(-2, 2, SMALL.size, dtype="f4").reshape(SMALL.shape)

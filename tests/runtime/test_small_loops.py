@@ -5,7 +5,8 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._runtime import policy, program, xla, xla_options
+from gradix._platforms.cpu import compiling
+from gradix._runtime import program, xla, xla_options
 
 MARK = "xla_cpu_small_call"
 
@@ -82,7 +83,8 @@ def test_small_loops_are_one_function(name, small):
 
 def test_products_are_kept_small_only_in_loops_and_only_if_all_are():
     def wanted(function, *shapes):
-        return policy.keeps_dots_small(gradix.make_jaxpr(function)(*[jnp.ones(s) for s in shapes]).jaxpr)
+        facts = gradix.jit(function).lower(*[jnp.ones(s) for s in shapes])._module.facts
+        return compiling.has_loops_of_small_products(facts, 2)
 
     def loop(body):
         return lambda v: lax.fori_loop(0, 3, lambda _, s: body(s), v)

@@ -104,37 +104,20 @@ class ConvGeneralDilated(Primitive):
             *[spec[2:] for spec in numbers], padding, *steps)]
         found = emit_products(
             em, out, lhs, rhs, axes, numbers, feature_groups, batch_groups,
-            lambda aval, x, y, contracted: dot_general_p.lower(em, aval, x, y, dimension_numbers=(contracted, ((), ())),
-                                                               precision=precision),
+            lambda aval, x, y, contracted: em.lower(dot_general_p, aval, x, y, dimension_numbers=(contracted, ((), ())),
+                                                    precision=precision),
             lambda aval, x, y: self._emit(em, aval, x, y, strides, padding, lhs_dilation, rhs_dilation, numbers, 1, 1, precision))
         if found is not None:
             return found
-        return em.op("convolution", out, lhs, rhs, attrs=(
-            f"window_strides = {_array(strides)}, lhs_dilation = {_array(lhs_dilation)}, "
-            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{len(strides)}x2xi64>, "
-            f"rhs_dilation = {_array(rhs_dilation)}, "
-            f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, "
-            f"feature_group_count = {feature_groups} : i64, batch_group_count = {batch_groups} : i64"
-            + (precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else "")))
+        return em.convolution(out, lhs, rhs, strides=strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
+                              numbers=numbers, feature_groups=feature_groups, batch_groups=batch_groups, attrs=(
+            precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else ""))
 
     def show(self, params):
         return {**{name: params[name] for name in _PARAMS}, "out_sharding": None}
 
 
 conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")
-
-
-def _array(values) -> str:
-    return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
-
-
-def _layouts(numbers) -> str:
-    """`[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`"""
-    texts = []
-    for spec, names in zip(numbers, ("bf", "oi", "bf")):
-        order = [*names, *map(str, range(len(spec) - 2))]
-        texts.append(f"[{', '.join([order[spec.index(i)] for i in range(len(spec))])}]")
-    return f"{texts[0]}x{texts[1]}->{texts[2]}"
 
 
 def _work_dtype(dtype, out):

@@ -35,7 +35,7 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     else:
         places, = em.host_kernel("order", [make_aval(keys[0].aval.shape, _I32)], *keys)
     places = from_rows(em, places, xs[0].aval.shape, axis)
-    return [places if x.counts == axis and x.aval.dtype == _I32 else fetch(em, x, places, axis) for x in xs]
+    return [places if x.counted_axis == axis and x.aval.dtype == _I32 else fetch(em, x, places, axis) for x in xs]
 
 
 def is_hosted(em, aval, axis: int) -> bool:

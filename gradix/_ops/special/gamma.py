@@ -10,8 +10,7 @@ from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import HOST, host, program
 from gradix._ops.operands import operands, scalar_like
-from gradix._ops.summed import settle_costly
-from gradix._ops.vectors.lowering import lower_digamma, lower_lgamma
+from gradix._ops.vectors.lowering import lower_lgamma
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -90,7 +89,7 @@ def _polygamma(m, n, x):
 
 lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo=lower_lgamma, dtypes=_REAL, singular=True)
 digamma_p = Elementwise("digamma", _host(_host_digamma), lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
-                        hlo=lower_digamma, dtypes=_REAL, singular=True, settle=settle_costly)
+                        hlo="chlo.digamma", dtypes=_REAL, singular=True)
 polygamma_p = Elementwise("polygamma", _quick(_positive_polygamma, _polygamma), _polygamma_in_m,
                           lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)), hlo=program(_polygamma),
                           dtypes=_REAL, singular=True)

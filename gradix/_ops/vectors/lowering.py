@@ -14,8 +14,6 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._ops.exact_lowering import cube_root
 from gradix._ops.formulas import Spelled
-from gradix._ops.kernel_loops import apart
-from gradix._ops.summed import is_summed
 from gradix._ops.vectors import exponential, far, powers, remainders, special, trigonometric
 from gradix._ops.vectors.trigonometric import LIMITS
 from gradix._ops.vectors.vocabulary import Vectors
@@ -139,31 +137,6 @@ def lower_rem(em, out, x, y):
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
-def _alone_where_asked(name: str, plain):
-    """A lowering that XLA may not make a loop of with what comes before and after, where `alone` says so."""
-    def lower(em, out, x, *, alone=False):
-        return apart(em, name, out, lambda x: plain(em, out, x), x) if alone else plain(em, out, x)
-    return lower
-
-
-def settle_log1p(eqn, users, platform: str):
-    """A log1p whose values are only summed is left to XLA, whose library computes it along with the sum."""
-    return {"summed": True} if is_summed(eqn, users, platform) else None
-
-
-def lower_log1p(em, out, x, *, summed=False):
-    return em.op("log_plus_one", out, x) if summed else _lower_log1p(em, out, x)
-
-
-_EASY_EXPONENTS = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))        # XLA makes roots and products of these powers
-
-
-def lower_power(em, out, x, y, known=None):
-    """The power; `known` is the exponent, where that is a number of the program."""
-    easy = known in _EASY_EXPONENTS and out.dtype not in _HALVES
-    return em.op("power", out, x, y) if easy else _lower_power(em, out, x, y)
-
-
 def _power_of_two(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
@@ -184,11 +157,10 @@ lower_exp2 = _vectors(_power_of_two, exponential.exp2)
 lower_exp, lower_sqrt = _in_single("exponential"), _in_single("sqrt")
 lower_log = _vectors(_in_single("log"), exponential.log, frozenset([_F64]))
 lower_expm1 = _vectors("exponential_minus_one", exponential.expm1)
-_lower_log1p = _vectors("log_plus_one", exponential.log1p)
-_lower_power = _vectors("power", powers.power, _HALVES | {_F32})
+lower_log1p = _vectors("log_plus_one", exponential.log1p)
+lower_power = _vectors("power", powers.power, _HALVES | {_F32})
 lower_erf = _vectors("chlo.erf", special.erf, frozenset([_F64]))
-lower_erfc = _alone_where_asked("erfc", _vectors("chlo.erfc", special.erfc, _HALVES | {_F32}))
-lower_digamma = _alone_where_asked("digamma", lambda em, out, x: em.op("chlo.digamma", out, x))
+lower_erfc = _vectors("chlo.erfc", special.erfc, _HALVES | {_F32})
 lower_erf_inv = _vectors("chlo.erf_inv", special.erf_inv, frozenset([_F64]))
 lower_lgamma = _vectors("chlo.lgamma", special.log_gamma, _HALVES | {_F32})
 lower_cbrt = _vectors(cube_root, powers.cube_root)

@@ -8,7 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops import turned_dots
+from gradix._platforms.cpu import products
 from gradix.experimental import enable_x64
 
 SIZES = [(1, 1, 1), (3, 5, 2), (64, 64, 64), (64, 65, 70), (128, 20, 90), (200, 100, 64), (70, 300, 8), (300, 65, 1), (9, 130, 140)]
@@ -17,7 +17,7 @@ SIZES = [(1, 1, 1), (3, 5, 2), (64, 64, 64), (64, 65, 70), (128, 20, 90), (200, 
 @pytest.fixture(autouse=True)
 def small_matrices_too(monkeypatch):
     """Products of matrices of this file take the form of large ones."""
-    monkeypatch.setattr(turned_dots, "_LEAST", 64)
+    monkeypatch.setattr(products, "_LEAST", 64)
 
 
 def whole(shape, dtype, seed):

@@ -9,7 +9,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops import basis, reduction_trees
+from gradix._platforms.cpu import blocks, sums
 from gradix.experimental import enable_x64
 
 SHAPES = [((5000,), (0,)), ((4099,), (0,)), ((70001,), (0,)), ((1_000_003,), (0,)), ((73, 1021), (1,)), ((1021, 73), (0,)),
@@ -113,8 +113,8 @@ def test_extrema_of_what_was_computed_under_every_transformation():
 
 @pytest.fixture
 def small_arrays_too(monkeypatch):
-    monkeypatch.setattr(reduction_trees, "_LEAST_ONCE", 1 << 12)
-    monkeypatch.setattr(basis, "_LONG", 1)
+    monkeypatch.setattr(blocks, "_LEAST_ONCE", 1 << 12)
+    monkeypatch.setattr(sums, "_LONG", 1)
 
 
 @pytest.mark.parametrize("shape, axes", SHAPES, ids=str)

@@ -1,4 +1,4 @@
-"""Reductions as trees: blocks of an axis are combined elementwise, by whole vectors and on all cores, and what is left is small.
+"""Reductions by blocks: blocks of an axis are combined elementwise, by whole vectors and on all cores, and what is left is small.
 
 XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large float arrays to a library
 that drops NaN. Elementwise it keeps NaN and has vectors for every type.
@@ -16,14 +16,14 @@ from gradix._ops.kernel_loops import apart
 
 WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))     # rows of them: no vectors
 _INT = np.dtype("int32")
-_LEAST = 1 << 12        # elements worth a tree
+_LEAST = 1 << 12        # elements worth blocks
 _LEAST_ONCE = 1 << 16   # the same where each is given once: what XLA has for sums and products is quick to compile
 _BLOCKS = 14            # in one pass: with more than 15, XLA no longer computes what comes before in the same pass
 _LANES = 16             # elements side by side that need no reduction within a vector
 _REST = 16              # elements of a row that are left to an ordinary reduction
 
 
-def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None, within: bool = False):
+def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None, within: bool = False):
     """`x` reduced over `axes`, or None where blocks would not pay.
 
     Args:
@@ -35,7 +35,7 @@ def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool
         within: whether `x` is what other axes were reduced to.
     """
     shape = x.aval.shape
-    if em.platform != "cpu" or not all(type(n) is int for n in shape):
+    if not all(type(n) is int for n in shape):
         return None
     if prod(shape) < (_LEAST if neutral is None or within else _LEAST_ONCE):
         return None
@@ -43,8 +43,8 @@ def emit_tree(em, out, x, axes, combine: str, finish: Callable, *, columns: bool
     start = next((i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i), 0)
     if start:                                               # apart: the last ones, then the others
         inner = make_aval(_without(shape, axes[start:]), out.dtype)
-        part = emit_tree(em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral)
-        return None if part is None else emit_tree(
+        part = emit_blocks(em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral)
+        return None if part is None else emit_blocks(
             em, out, part, axes[:start], combine, finish, columns=columns, neutral=neutral, within=True)
     outer, count, inner = (prod(s) for s in (shape[:axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1:]))
     target = 1 if inner >= _LANES else max(ceil(_REST / inner), count // (_BLOCKS * _LANES))

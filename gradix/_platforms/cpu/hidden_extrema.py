@@ -13,16 +13,16 @@ import ml_dtypes
 import numpy as np
 
 from gradix._core.jaxpr import Literal
+from gradix._ops.basis import broadcast_in_dim_p, reduce_sum_p
+from gradix._ops.convert import convert_element_type_p
+from gradix._ops.shape import reshape_p, squeeze_p
 
 # What a value is in the rows, over the reduced axes, where the operand of the extremum has NaN:
 _ALL_NAN = 2            # whichever the extremum is
 _NAN_THERE = 1          # NaN where the operand is; the rest may depend on the extremum
 _ANYTHING = 0           # that may depend on the extremum
 
-_KEEP_NAN = frozenset(("add", "add_any", "sub", "mul", "div", "neg", "abs", "exp", "exp2", "expm1", "log", "log1p", "tanh",
-                       "logistic", "sqrt", "rsqrt", "square", "stop_gradient"))
 _WITH_NAN = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16, "float32", "float64")))
-_RESHAPES = frozenset(("reshape", "squeeze", "expand_dims"))
 
 
 def is_hidden(eqn, users) -> bool:
@@ -71,18 +71,18 @@ class _Rows:
         if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):
             return None
         known = [s for s in states if s is not None]
-        if prim.name in _KEEP_NAN:
+        if prim.keeps_nan:
             return max(known)
         before = eqn.invars[0].aval.shape
-        if prim.name == "convert_element_type":
+        if prim is convert_element_type_p:
             return known[0] if eqn.params["new_dtype"] in _WITH_NAN else None
-        if prim.name == "reduce_sum":
+        if prim is reduce_sum_p:
             if self.axes != set(eqn.params["axes"]) or before not in (self.shape, self.kept):
                 return None
             return _ALL_NAN if known[0] == _NAN_THERE else known[0]
-        if prim.name == "broadcast_in_dim":
+        if prim is broadcast_in_dim_p:
             axes = eqn.params["broadcast_dimensions"]
             same = before == self.reduced and axes == self.others or before == self.kept and len(axes) == len(shape)
         else:
-            same = prim.name in _RESHAPES and before in (self.kept, self.reduced) and shape != self.shape
+            same = prim in (reshape_p, squeeze_p) and before in (self.kept, self.reduced) and shape != self.shape
         return known[0] if same else None

@@ -5,14 +5,14 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._ops import complex_dots
+from gradix._platforms.cpu import products
 from gradix.experimental import enable_x64
 
 
 @pytest.fixture(autouse=True)
 def small_matrices_too(monkeypatch):
-    monkeypatch.setattr(complex_dots, "_LEAST", 2)
-    monkeypatch.setattr(complex_dots, "_WORK", 8)
+    monkeypatch.setattr(products, "_LEAST_COMPLEX", 2)
+    monkeypatch.setattr(products, "_WORK", 8)
 
 
 def whole(shape, dtype="complex64", seed=0):

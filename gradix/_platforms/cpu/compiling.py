@@ -1,0 +1,119 @@
+"""What XLA:CPU is asked for besides its defaults, by what a program holds."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._platforms.records import Choice
+
+_F32 = np.dtype("float32")
+_LARGE = 1 << 12        # elements
+_REPEATED = 6           # products like an earlier one
+_FEW = 6                # operations
+
+
+def compiles_repeats_once(facts, cores: int) -> bool:
+    """Whether a program should go through XLA:CPU's newer code generator.
+
+    It compiles small programs in twice the time, and runs large fusions, scatters and loop bodies up to three times
+    faster, but windows (running sums) more than twice slower. Of equal fusions, which products part repeated layers into,
+    it compiles one.
+    """
+    if "reduce_window" in facts.operations:
+        return False
+    largest = facts.largest_argument
+    if largest is None or largest > _LARGE:
+        return not _is_a_sine(facts)
+    return not facts.has_loop and sum([n - 1 for p, n in facts.products.items()]) >= _REPEATED
+
+
+def _is_a_sine(facts) -> bool:
+    """Whether a program is a periodic function among few simple operations: the newer generator takes longer to compile it."""
+    kinds = {p.formula for p in facts.primitives}
+    return sum(facts.primitives.values()) <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
+
+
+_SMALL = 1 << 11        # elements
+
+
+def has_only_short_loops(facts, cores: int) -> bool:
+    """Whether LLVM should leave the loops of a program as they are.
+
+    A loop over a small array has a known count, and LLVM writes out every step of it. Loops of the user, over small
+    matrices, run quicker unrolled.
+    """
+    return not facts.has_loop and facts.largest_argument is not None and facts.largest_argument <= _SMALL
+
+
+_NARROW = 16            # elements
+
+
+def has_long_formulas_of_few(facts, cores: int) -> bool:
+    """Whether LLVM should use vectors of four floats: where no array has more than a few, and functions are long formulas.
+
+    It writes the formulas of sine, cosine and power out for vectors, and takes longer over longer ones.
+    """
+    if not any(p.formula in ("periodic", "long") for p in facts.primitives):
+        return False
+    return facts.largest is not None and facts.largest <= _NARROW
+
+
+_SHORT = 16             # elements of a row times a column
+_SMALL_DOT = 1 << 14    # multiplications of a product
+
+
+def has_loops_of_small_products(facts, cores: int) -> bool:
+    """Whether float32 products are to be kept out of XLA:CPU's library: loops have some, and all are small.
+
+    XLA makes one native function of a loop that touches few bytes, but not around calls of its library. Outside of loops
+    nothing is gained.
+    """
+    found = [p for p in facts.products if p.dtype == _F32 and p.operation == "dot_general"]
+    return any(p.is_in_loop for p in found) and all(
+        p.terms <= _SHORT and p.multiplications <= _SMALL_DOT for p in found)
+
+
+_DEEP = 16              # input features of a convolution that both libraries are quick at
+_BROAD = 17             # output features, with fewer of which a convolution goes to the library that divides it anyway
+_WORK = 1 << 22         # multiplications of one that is worth dividing
+_SHALLOW = 24           # what the library that divides loses on a multiplication of others, to what it gains on one of these
+
+
+def has_convolutions_to_divide(facts, cores: int) -> bool:
+    """Whether float32 convolutions are to go to the library of XLA:CPU that divides each among cores.
+
+    Of its two libraries the one that XLA prefers keeps most convolutions on one core. The other one takes two to four
+    times as much processor time where there are few input features, so that few of those may be there. The choice is the
+    program's; convolutions of one space axis, or with dilated inputs, go to the second anyway.
+    """
+    gain = loss = 0
+    for c in facts.convolutions if cores > 1 else ():
+        if not _is_chosen_for(c):
+            continue
+        if c.inputs >= _DEEP and c.multiplications >= _WORK:
+            gain += c.multiplications
+        else:
+            loss += c.multiplications
+    return gain > _SHALLOW * loss
+
+
+def _is_chosen_for(c) -> bool:
+    """Whether the choice is about a convolution."""
+    if c.dtype != _F32 or c.lhs_dilation != (1, 1) or c.batch_groups != 1:
+        return False
+    places, positions = [a * b for a, b in (c.kernel, c.result)]
+    return ((c.outputs >= _BROAD or c.inputs < _DEEP and c.inputs % 8 != 0) and places <= positions
+            and (c.inputs > 1 or c.feature_groups == 1))
+
+
+_NOTES = "docs/design/running.md"
+
+CHOICES = (
+    Choice("small_loops", ("small_loops", True), lambda facts, cores: True, f"{_NOTES}#loops-of-small-operations"),
+    Choice("older_generator", ("fusion_emitters", False), lambda facts, cores: not compiles_repeats_once(facts, cores),
+           f"{_NOTES}#repeated-layers"),
+    Choice("no_unrolling", ("unroll", False), has_only_short_loops, f"{_NOTES}#compile-options"),
+    Choice("narrow_vectors", ("narrow", True), has_long_formulas_of_few, f"{_NOTES}#sines-of-few-numbers"),
+    Choice("small_products_in_loops", ("small_dots", True), has_loops_of_small_products,
+           f"{_NOTES}#loops-of-small-operations"),
+    Choice("divided_convolutions", ("spread_convolutions", True), has_convolutions_to_divide, "docs/kernels.md#how"),
+)

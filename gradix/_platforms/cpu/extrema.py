@@ -1,0 +1,108 @@
+"""Maxima and minima on the CPU: XLA leaves large ones to a library that drops NaN.
+
+From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum is the library's: also bodies of
+the user's, as `max(max(a, b), a)`, and reductions over windows. A body of comparisons and selections XLA keeps.
+"""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.jaxpr import Literal
+from gradix._ops.arithmetic import max_p, min_p
+from gradix._ops.comparison import gt_p, lt_p
+from gradix._ops.reductions import reduce_max_p, reduce_min_p
+from gradix._platforms.cpu.blocks import WORDS, emit_blocks
+from gradix._platforms.cpu.hidden_extrema import is_hidden
+from gradix._platforms.cpu.sums import is_summed
+from gradix._platforms.records import CORRECTNESS, Rewrite
+
+_LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
+_SIZE = 1 << 12
+
+
+def is_the_librarys(aval) -> bool:
+    """Whether extrema among the elements of an array of this type may be the library's."""
+    return aval.dtype in _LIBRARY_FLOATS and prod(aval.shape) >= _SIZE
+
+
+def larger_or_nan(em, name: str, x, y):
+    """The extremum of two numbers or arrays, or the NaN among them, in words that the library does not know."""
+    truth = make_aval(x.aval.shape, np.dtype(bool))
+    ahead = em.compare(x, y, "GT" if name == "maximum" else "LT")
+    return em.select(em.op("or", truth, ahead, em.compare(x, x, "NE")), x, y)
+
+
+# -- reductions over axes -----------------------------------------------------------------------------------------
+
+def _nobody_sees_nan(site) -> bool:
+    """Whether a reduction may drop NaN: the caller says so, or what is made of the result is NaN anyway."""
+    if site.params.get("drops_nan"):
+        return True
+    return site.eqn is not None and is_the_librarys(site.values[0].aval) and is_hidden(site.eqn, site.users)
+
+
+def _is_worth_blocks(site) -> bool:
+    aval = site.values[0].aval
+    return is_the_librarys(aval) or aval.dtype in WORDS
+
+
+def _by_blocks(em, site, x):
+    found = emit_blocks(em, site.out, x, site.params["axes"], site.primitive.hlo,
+                        lambda x, axis, out: _carefully(em, site, out, x, (axis,)), columns=is_the_librarys(x.aval))
+    return NotImplemented if found is None else found
+
+
+def _keeps_nan(site) -> bool:
+    return is_the_librarys(site.values[0].aval) and not site.params.get("drops_nan")
+
+
+def _with_nan(em, site, x):
+    """The library's extremum, and a careful one where there is a NaN.
+
+    The sum of all elements, as quick as they, is NaN if one of them is, or if both infinities are among them.
+    """
+    y, scalar = site.plain(em), make_aval((), x.aval.dtype)
+    total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
+    doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
+    return em.case(doubtful, [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]], [site.out])[0]
+
+
+def _carefully(em, site, out, x, axes):
+    if out.dtype not in _LIBRARY_FLOATS:
+        return site.plain(em, x, out=out, axes=axes)
+    initial = em.constant(site.primitive.identity(out.dtype), make_aval((), out.dtype))
+    return em.reduce([x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)])[0]
+
+
+# -- maxima and minima of two arrays ------------------------------------------------------------------------------
+
+def _is_compared_and_summed(site) -> bool:
+    """Whether a bound, a number, is compared with in the derivative too, and the result is only summed.
+
+    The library of sums would read the number from memory, as an array.
+    """
+    if site.eqn is None:
+        return False
+    numbers = [v for v in site.eqn.invars if type(v) is Literal]
+    others = [v for v in site.eqn.invars if type(v) is not Literal]
+    if len(numbers) != 1 or not is_summed(site):
+        return False
+    return any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
+
+
+def _by_selection(em, site, x, y):
+    x, y = [em.spread(v, site.out.shape) for v in (x, y)]
+    return larger_or_nan(em, "maximum" if site.primitive is max_p else "minimum", x, y)
+
+
+_EXTREMA = (reduce_max_p, reduce_min_p)
+
+REWRITES = (
+    Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), "docs/kernels.md#how", _nobody_sees_nan),
+    Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, "docs/kernels.md#how", _is_worth_blocks),
+    Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, "docs/numerics.md", _keeps_nan, CORRECTNESS),
+    Rewrite("bounds_in_sums", (max_p, min_p), _by_selection, "docs/kernels.md#how", _is_compared_and_summed),
+)

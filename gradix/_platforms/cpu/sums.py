@@ -1,0 +1,112 @@
+"""Sums on the CPU: by blocks, as products with ones, and what goes into the library that XLA leaves them to."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.arithmetic import abs_p, add_p, div_p, max_p, min_p, mul_p, sub_p
+from gradix._ops.basis import add_any_p, reduce_sum_p
+from gradix._ops.complex_parts import neg_p
+from gradix._ops.kernel_loops import apart
+from gradix._ops.reductions import reduce_max_p, reduce_min_p
+from gradix._ops.special.erf import erfc_p
+from gradix._ops.special.gamma import digamma_p
+from gradix._ops.transcendental import log1p_p
+from gradix._platforms.cpu.blocks import WORDS, emit_blocks
+from gradix._platforms.records import Rewrite
+
+_F16, _F32 = np.dtype("float16"), np.dtype("float32")
+_FLOATS = frozenset((np.dtype("float32"), np.dtype("float64")))
+_EVIDENCE = "docs/kernels.md#how"
+
+
+# -- sums of integers and half precisions, by blocks --------------------------------------------------------------
+
+_LONG = 1 << 12         # words from which on a row is worth sums of blocks
+
+
+def _is_of_halves(site) -> bool:
+    return site.values[0].converted_from == _F16 and site.out.dtype == _F32          # XLA would write them as float32 first
+
+
+def _is_worth_blocks(site) -> bool:
+    out, (x,) = site.out, site.values
+    if _is_of_halves(site):
+        return True
+    return out.dtype in WORDS and (x.converted_from is not None or out.dtype.itemsize == 2 or out.size * _LONG <= x.aval.size)
+
+
+def _by_blocks(em, site, x):
+    found = emit_blocks(em, site.out, x, site.params["axes"], "add", lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
+                        columns=_is_of_halves(site), neutral=0)
+    return NotImplemented if found is None else found
+
+
+# -- sums of long columns side by side, as sums of a batch are ----------------------------------------------------
+
+_COLUMNS = 1 << 12
+
+
+def _blocks(shape, axes) -> tuple[int, int, int] | None:
+    """`(outer, rows, columns)` where the axes summed over are neighbours with columns behind them."""
+    summed = [i for i, n in enumerate(shape) if n > 1 and i in axes]
+    if not summed or any(n > 1 and i not in axes for i, n in enumerate(shape[:summed[-1]]) if i > summed[0]):
+        return None
+    return prod(shape[:summed[0]]), prod(shape[summed[0]:summed[-1] + 1]), prod(shape[summed[-1] + 1:])
+
+
+def _is_of_columns(site) -> bool:
+    """Whether there are many columns: XLA gives their sums to a library that takes 50 to 300 times as long as the memory does."""
+    if site.out.dtype not in _FLOATS or not site.is_static():
+        return False
+    found = _blocks(site.values[0].aval.shape, site.params["axes"])
+    return found is not None and found[0] > 0 and found[2] >= _COLUMNS
+
+
+def _by_product_with_ones(em, site, x):
+    """Ones times rows: XLA's products read row after row."""
+    out, (outer, rows, columns) = site.out, _blocks(x.aval.shape, site.params["axes"])
+    ones, sums = make_aval((outer, rows), out.dtype), make_aval((outer, columns), out.dtype)
+
+    def write(x):
+        return em.dot_general(sums, em.constant(1, ones), x, ((1,), (1,)), ((0,), (0,)))
+    # On its own: what the elements are made of would be computed in the product, one by one.
+    return em.reshape(apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape)
+
+
+# -- what goes into sums and extrema ------------------------------------------------------------------------------
+
+_LEAST = 1 << 12                # elements from which on the library takes a sum
+_ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, max_p, min_p))      # that it computes; no selections
+
+
+def is_summed(site) -> bool:
+    """Whether all that becomes of a result is a sum of the library's, with operations it knows on the way."""
+    aval, user = site.out, site.reader()
+    if aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST:
+        return False
+    while user is not None and user.primitive in _ON_THE_WAY and user.outvars[0].aval.shape == aval.shape:
+        user = site.users.only(user.outvars[0])
+    return user is not None and user.primitive is reduce_sum_p
+
+
+def _goes_into_extremum(site) -> bool:
+    """Whether all of a long formula goes into an extremum: XLA would compute it once for each of its blocks."""
+    user = site.reader()
+    while user is not None and not user.primitive.multiple_results and user.outvars[0].aval.shape == site.out.shape:
+        user = site.users.only(user.outvars[0])
+    return user is not None and user.primitive in (reduce_max_p, reduce_min_p)
+
+
+def _apart(em, site, x):
+    return apart(em, site.primitive.name, site.out, lambda x: site.plain(em, x), x)
+
+
+REWRITES = (
+    Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _EVIDENCE, _is_worth_blocks),
+    Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _EVIDENCE, _is_of_columns),
+    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: em.op("log_plus_one", site.out, x), _EVIDENCE, is_summed),
+    Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _EVIDENCE, _goes_into_extremum),
+)

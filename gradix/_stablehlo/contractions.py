@@ -1,0 +1,71 @@
+"""Products of matrices and convolutions, of which the emitter also notes what decides how they are best compiled."""
+from __future__ import annotations
+
+from math import prod
+
+from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.facts import Convolution, Product
+from gradix._stablehlo.structured import Structured
+from gradix._stablehlo.writer import Value
+
+
+class Contractions(Structured):
+    """Adds products and convolutions to the emitter."""
+
+    def dot_general(self, out, x: Value, y: Value, contracted, batched=((), ()), attrs: str = "") -> Value:
+        """Contract `x` with `y`.
+
+        Args:
+            contracted: the axes that are summed over, of `x` and of `y`; likewise `batched`, those that are kept in step.
+            attrs: further attributes, with a comma before.
+        """
+        (left, right), (x_batch, y_batch) = contracted, batched
+        attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, rhs_batching_dimensions = "
+                 f"{[*y_batch]}, lhs_contracting_dimensions = {[*left]}, rhs_contracting_dimensions = {[*right]}>{attrs}")
+        if all(type(n) is int for n in (*x.aval.shape, *out.shape)):
+            terms = prod([x.aval.shape[i] for i in left])
+            self.note_product(Product("dot_general", out.dtype, (x.aval, y.aval, out), attrs, terms, prod(out.shape) * terms))
+        return self.op("dot_general", out, x, y, attrs=attrs)
+
+    def convolution(self, out, x: Value, kernel: Value, *, strides, padding, lhs_dilation, rhs_dilation, numbers,
+                    feature_groups: int = 1, batch_groups: int = 1, attrs: str = "") -> Value:
+        """Slide `kernel` over `x`.
+
+        Args:
+            numbers: three sequences of axes: (batch, features, space ...) of `x`, (output features, input features,
+                space ...) of the kernel, (batch, features, space ...) of the result.
+            attrs: further attributes, with a comma before.
+        """
+        attrs = (f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
+                 f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
+                 f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : i64, "
+                 f"batch_group_count = {batch_groups} : i64{attrs}")
+        if all(type(n) is int for v in (x.aval, kernel.aval, out) for n in v.shape):
+            self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups, tuple(lhs_dilation), attrs)
+        return self.op("convolution", out, x, kernel, attrs=attrs)
+
+    def note_product(self, product: Product, count: int = 1) -> None:
+        """Add a product to the facts, that they are in a loop where one is being written."""
+        self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
+
+    def _note_convolution(self, out, x, kernel, numbers, feature_groups, batch_groups, lhs_dilation, attrs) -> None:
+        outputs, inputs, *places = [kernel.aval.shape[i] for i in numbers[1]]
+        result = tuple([out.shape[i] for i in numbers[2][2:]])
+        terms = inputs * prod(places)
+        work = prod(out.shape) * terms
+        self.facts.convolutions.append(Convolution(out.dtype, tuple(places), result, inputs, outputs, feature_groups,
+                                                   batch_groups, lhs_dilation, work))
+        self.note_product(Product("convolution", out.dtype, (x.aval, kernel.aval, out), attrs, terms, work))
+
+
+def _pads(padding) -> str:
+    return f"dense<{[list(p) for p in padding] or ''}> : tensor<{len(padding)}x2xi64>"
+
+
+def _layouts(numbers) -> str:
+    """`[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`"""
+    texts = []
+    for spec, names in zip(numbers, ("bf", "oi", "bf")):
+        order = [*names, *map(str, range(len(spec) - 2))]
+        texts.append(f"[{', '.join([order[spec.index(i)] for i in range(len(spec))])}]")
+    return f"{texts[0]}x{texts[1]}->{texts[2]}"

@@ -1,0 +1,84 @@
+"""What a module holds, noted down while it is written: by this a platform chooses how to have it compiled."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Product(NamedTuple):
+    """A product of matrices, or a convolution: all that tells it from another."""
+
+    operation: str
+    dtype: np.dtype
+    types: tuple                    # of operands and result
+    attributes: str
+    terms: int                      # that are summed for an element
+    multiplications: int
+    is_in_loop: bool = False
+
+
+class Convolution(NamedTuple):
+    """A convolution: the sizes that decide which library is quick at it."""
+
+    dtype: np.dtype
+    kernel: tuple                   # sizes of the axes of space
+    result: tuple                   # sizes of the axes of space
+    inputs: int                     # features, of one group
+    outputs: int
+    feature_groups: int
+    batch_groups: int
+    lhs_dilation: tuple
+    multiplications: int
+
+
+class Facts:
+    """What a module holds.
+
+    Attributes:
+        operations: the names of its StableHLO operations.
+        primitives: its equations, counted by primitive, those of inner programs included.
+        avals: the types of their results.
+        arguments: the types of the program's arguments and results.
+        products: its products of matrices and convolutions, counted; those of a function count at each of its calls.
+        convolutions: its convolutions.
+        custom_calls: the names of the functions that it calls.
+        rewrites: the names of the platform's rewrites that it took, counted.
+    """
+
+    __slots__ = ("operations", "primitives", "avals", "arguments", "products", "convolutions", "custom_calls", "rewrites")
+
+    def __init__(self):
+        self.operations: set[str] = set()
+        self.primitives: dict = {}
+        self.avals: set = set()
+        self.arguments: tuple = ()
+        self.products: dict[Product, int] = {}
+        self.convolutions: list[Convolution] = []
+        self.custom_calls: set[str] = set()
+        self.rewrites: dict[str, int] = {}
+
+    @property
+    def has_loop(self) -> bool:
+        return "while" in self.operations
+
+    @property
+    def largest_argument(self) -> int | None:
+        """The elements of the largest argument or result; None where one is of unknown size."""
+        return _largest(self.arguments)
+
+    @property
+    def largest(self) -> int | None:
+        """The elements of the largest array of all; None where one is of unknown size."""
+        return _largest((*self.arguments, *self.avals))
+
+    def add(self, product: Product, count: int = 1) -> None:
+        self.products[product] = self.products.get(product, 0) + count
+
+    def has_custom_call(self, prefix: str) -> bool:
+        return any(name.startswith(prefix) for name in self.custom_calls)
+
+
+def _largest(avals) -> int | None:
+    sizes = [getattr(a, "size", 0) for a in avals]
+    return max(sizes, default=0) if all(type(n) is int for n in sizes) else None
