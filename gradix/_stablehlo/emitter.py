@@ -14,7 +14,7 @@ from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
 from gradix._stablehlo.uses import Site, Users
-from gradix._stablehlo.writer import Definition, Value
+from gradix._stablehlo.writer import Value
 
 # XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
 # have a sort, top_k, scatter, fft, custom call or large product inside.
@@ -59,17 +59,16 @@ class Emitter(Contractions):
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
-        get, rewrites, counts, users = env.get, self.rewrites.get, self.facts.primitives, Users(jaxpr)
+        get, rewrites, users = env.get, self.rewrites.get, Users(jaxpr)
+        self.facts.programs.append(jaxpr)
         placed = self.places or any_scopes()
         for eqn in jaxpr.eqns:
             before = len(self._lines) if placed else 0
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
-            counts[p] = counts.get(p, 0) + 1
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
-            found, known = NotImplemented, rewrites(p)
-            if known is not None:
-                found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
+            known = rewrites(p)
+            found = NotImplemented if known is None else self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
             if found is NotImplemented:
                 found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
             if type(found) is Value:
@@ -78,7 +77,6 @@ class Emitter(Contractions):
                 env.update(zip(outvars, found))
             if placed:
                 self._place(before, eqn)
-        self.facts.avals.update([v.aval for eqn in jaxpr.eqns for v in eqn.outvars])
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
 
     def lower(self, primitive, out, *values: Value, **params):
@@ -226,7 +224,7 @@ class Emitter(Contractions):
         if x.type == tensor_type(out):
             return x
         found = self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
-        found.definition = Definition("broadcast_in_dim", x, tuple(dims))
+        found.definition = "broadcast_in_dim", x, tuple(dims)
         return found
 
     def broadcast(self, x: Value, shape) -> Value:
@@ -250,7 +248,7 @@ class Emitter(Contractions):
             return x
         out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
         found = self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
-        found.definition = Definition("transpose", x, perm)
+        found.definition = "transpose", x, perm
         return found
 
     def pad(self, x: Value, shape, fill) -> Value:
@@ -271,7 +269,7 @@ class Emitter(Contractions):
 
     def iota(self, out, axis: int) -> Value:
         found = self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
-        found.definition = Definition("iota", None, (axis,))
+        found.definition = "iota", None, (axis,)
         return found
 
     def convert(self, x: Value, dtype) -> Value:
@@ -285,7 +283,7 @@ class Emitter(Contractions):
             real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
             return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
         found = self.op("convert", out, x)
-        found.definition = Definition("convert", x, ())
+        found.definition = "convert", x, ()
         return found
 
     def bitcast(self, x: Value, out) -> Value:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradix._core.jaxpr import Jaxpr
+
 
 class Product(NamedTuple):
     """A product of matrices, or a convolution: all that tells it from another."""
@@ -36,9 +38,8 @@ class Facts:
     """What a module holds.
 
     Attributes:
-        operations: the names of its StableHLO operations.
-        primitives: its equations, counted by primitive, those of inner programs included.
-        avals: the types of their results.
+        structured: the names of its operations that have regions, as loops and reductions.
+        programs: the jaxprs it is written from, inner ones included.
         arguments: the types of the program's arguments and results.
         products: its products of matrices and convolutions, counted; those of a function count at each of its calls.
         convolutions: its convolutions.
@@ -46,12 +47,11 @@ class Facts:
         rewrites: the names of the platform's rewrites that it took, counted.
     """
 
-    __slots__ = ("operations", "primitives", "avals", "arguments", "products", "convolutions", "custom_calls", "rewrites")
+    __slots__ = ("structured", "programs", "arguments", "products", "convolutions", "custom_calls", "rewrites")
 
     def __init__(self):
-        self.operations: set[str] = set()
-        self.primitives: dict = {}
-        self.avals: set = set()
+        self.structured: set[str] = set()
+        self.programs: list[Jaxpr] = []
         self.arguments: tuple = ()
         self.products: dict[Product, int] = {}
         self.convolutions: list[Convolution] = []
@@ -60,7 +60,7 @@ class Facts:
 
     @property
     def has_loop(self) -> bool:
-        return "while" in self.operations
+        return "while" in self.structured
 
     @property
     def largest_argument(self) -> int | None:
@@ -70,7 +70,17 @@ class Facts:
     @property
     def largest(self) -> int | None:
         """The elements of the largest array of all; None where one is of unknown size."""
-        return _largest((*self.arguments, *self.avals))
+        return _largest({*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]})
+
+    @property
+    def equations(self) -> int:
+        """The number of equations."""
+        return sum([len(j.eqns) for j in self.programs])
+
+    @property
+    def primitives(self) -> set:
+        """What its equations apply."""
+        return {e.primitive for j in self.programs for e in j.eqns}
 
     def add(self, product: Product, count: int = 1) -> None:
         self.products[product] = self.products.get(product, 0) + count

@@ -1,7 +1,7 @@
 """Writes operations, constants and regions, one line each, in MLIR's generic form."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,25 +10,18 @@ from gradix._stablehlo.literals import dense, scalar_text
 from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
-class Definition(NamedTuple):
-    """The operation that made a value: its name, its one operand, and the axes it was given."""
-
-    operation: str
-    operand: Any
-    axes: tuple
-
-
 class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
-    `definition` tells of transposes, broadcasts, conversions and iotas how they were made.
+    `definition` tells of transposes, broadcasts, conversions and iotas how they were made: the operation's name, its operand, and
+    the axes it was given.
     """
 
     __slots__ = ("name", "aval", "type", "known", "definition")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        self.definition: Definition | None = None
+        self.definition: tuple[str, Any, tuple] | None = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -37,30 +30,25 @@ class Value:
     @property
     def transposed(self) -> tuple[Value, tuple] | None:
         """What it is the transpose of, and the permutation."""
-        found = self._made_by("transpose")
-        return (found.operand, found.axes) if found else None
+        return self.definition[1:] if self._is_made_by("transpose") else None
 
     @property
     def converted_from(self) -> np.dtype | None:
         """The dtype that it was converted from."""
-        found = self._made_by("convert")
-        return found.operand.aval.dtype if found else None
+        return self.definition[1].aval.dtype if self._is_made_by("convert") else None
 
     @property
     def filled_with(self) -> Value | None:
         """The scalar that all its elements are."""
-        found = self._made_by("broadcast_in_dim")
-        return found.operand if found and not found.operand.aval.shape else None
+        return self.definition[1] if self._is_made_by("broadcast_in_dim") and not self.definition[1].aval.shape else None
 
     @property
     def counted_axis(self) -> int | None:
         """The axis along which it is 0, 1, 2, ..."""
-        found = self._made_by("iota")
-        return found.axes[0] if found else None
+        return self.definition[2][0] if self._is_made_by("iota") else None
 
-    def _made_by(self, operation: str) -> Definition | None:
-        found = self.definition
-        return found if found is not None and found.operation == operation else None
+    def _is_made_by(self, operation: str) -> bool:
+        return self.definition is not None and self.definition[0] == operation
 
     def __repr__(self) -> str:
         return f"{self.name} : {self.type}"
@@ -95,7 +83,8 @@ class Writer:
             regions: texts made by `region`.
         """
         self._count = n = self._count + 1
-        self.facts.operations.add(opname)
+        if regions:
+            self.facts.structured.add(opname)
         t = tensor_type(out)
         if len(values) == 2:
             x, y = values
@@ -119,7 +108,8 @@ class Writer:
             return [self.op(opname, outs[0], *values, attrs=attrs, regions=regions)]
         types = [tensor_type(a) for a in outs]
         self._count = n = self._count + 1
-        self.facts.operations.add(opname)
+        if regions:
+            self.facts.structured.add(opname)
         head = f"%{n}:{len(outs)} = " if outs else ""
         name = opname if "." in opname else f"stablehlo.{opname}"
         middle = f" ({', '.join(regions)})" if regions else ""

@@ -18,7 +18,7 @@ def compiles_repeats_once(facts, cores: int) -> bool:
     faster, but windows (running sums) more than twice slower. Of equal fusions, which products part repeated layers into,
     it compiles one.
     """
-    if "reduce_window" in facts.operations:
+    if "reduce_window" in facts.structured:
         return False
     largest = facts.largest_argument
     if largest is None or largest > _LARGE:
@@ -29,7 +29,7 @@ def compiles_repeats_once(facts, cores: int) -> bool:
 def _is_a_sine(facts) -> bool:
     """Whether a program is a periodic function among few simple operations: the newer generator takes longer to compile it."""
     kinds = {p.formula for p in facts.primitives}
-    return sum(facts.primitives.values()) <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
+    return facts.equations <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
 
 
 _SMALL = 1 << 11        # elements

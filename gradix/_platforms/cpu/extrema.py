@@ -84,13 +84,11 @@ def _is_compared_and_summed(site) -> bool:
 
     The library of sums would read the number from memory, as an array.
     """
-    if site.eqn is None:
+    if site.eqn is None or not is_summed(site):
         return False
     numbers = [v for v in site.eqn.invars if type(v) is Literal]
     others = [v for v in site.eqn.invars if type(v) is not Literal]
-    if len(numbers) != 1 or not is_summed(site):
-        return False
-    return any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
+    return len(numbers) == 1 and any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
 
 
 def _by_selection(em, site, x, y):

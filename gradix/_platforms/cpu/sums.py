@@ -59,9 +59,10 @@ def _blocks(shape, axes) -> tuple[int, int, int] | None:
 
 def _is_of_columns(site) -> bool:
     """Whether there are many columns: XLA gives their sums to a library that takes 50 to 300 times as long as the memory does."""
-    if site.out.dtype not in _FLOATS or not site.is_static():
+    x, = site.values
+    if site.out.dtype not in _FLOATS or type(x.aval.size) is not int or x.aval.size < _COLUMNS:
         return False
-    found = _blocks(site.values[0].aval.shape, site.params["axes"])
+    found = _blocks(x.aval.shape, site.params["axes"])
     return found is not None and found[0] > 0 and found[2] >= _COLUMNS
 
 
@@ -84,9 +85,10 @@ _ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, ma
 
 def is_summed(site) -> bool:
     """Whether all that becomes of a result is a sum of the library's, with operations it knows on the way."""
-    aval, user = site.out, site.reader()
+    aval = site.out
     if aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST:
         return False
+    user = site.reader()
     while user is not None and user.primitive in _ON_THE_WAY and user.outvars[0].aval.shape == aval.shape:
         user = site.users.only(user.outvars[0])
     return user is not None and user.primitive is reduce_sum_p
