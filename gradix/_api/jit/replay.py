@@ -20,7 +20,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._runtime import dispatch, policy
+from gradix._runtime import dispatch, policy, xla
 from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
@@ -61,6 +61,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
     if function is None:
         return functools.partial(replayed, host=host)
     table: dict[tuple, Any] = {}
+    xla.on_renewal(table.clear)
 
     @functools.wraps(function)
     def call(*args, **kwargs):

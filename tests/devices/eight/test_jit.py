@@ -1,0 +1,109 @@
+"""Jitted functions over eight devices: the shardings of arguments, results and values between."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.experimental.shard_alike import shard_alike
+from gradix.sharding import NamedSharding, PartitionSpec as P
+from tests.devices.eight.common import mesh, on, sharded
+
+X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
+
+
+def test_shardings_of_arguments_and_results():
+    m = mesh()
+    f = lambda x: x + 1                                                          # noqa: E731
+    assert gradix.jit(f, out_shardings=on(m, "x"))(X).sharding == on(m, "x")
+    assert gradix.jit(f, in_shardings=on(m, "y"))(X).sharding.is_equivalent_to(on(m, "y"), 2)
+    assert gradix.jit(f)(sharded(X, m, "x")).sharding.is_equivalent_to(on(m, "x"), 2)
+    two = gradix.jit(lambda a, b: {"s": a["k"] + b, "t": b}, in_shardings=({"k": on(m, "x")}, None),
+                     out_shardings={"s": on(m, None, "y"), "t": None})({"k": X}, X)
+    assert two["s"].sharding == on(m, None, "y")
+    np.testing.assert_array_equal(two["s"], 2 * X)
+    with gradix.set_mesh(m):
+        assert gradix.jit(f, out_shardings=P("x"))(X).sharding == on(m, "x")
+        assert gradix.jit(lambda v: lax.with_sharding_constraint(v, P("y")))(X).sharding.is_equivalent_to(on(m, "y"), 2)
+
+
+@pytest.mark.parametrize(("call", "match"), [
+    (lambda m: gradix.jit(jnp.sin, in_shardings=on(m, "y"))(sharded(X, m, "x")), "does not match the sharding on the respective arg"),
+    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x"))(jnp.ones(7)), "should be divisible by 4"),
+    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x", "y"))(jnp.ones(8)), "rank at least 2"),
+    (lambda m: gradix.jit(lambda x: x, in_shardings=(on(m), on(m)))(jnp.ones(8)), "tuple of length 2"),
+    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m))(x=jnp.ones(8)), "does not support kwargs"),
+    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m), device=gradix.devices()[0]), "should not be specified"),
+    (lambda m: gradix.jit(lambda x: lax.with_sharding_constraint(x, on(mesh((2, 2)), "x")))(sharded(X, m, "x")), "incompatible devices"),
+])
+def test_wrong_shardings(call, match):
+    with pytest.raises(ValueError, match=match):
+        call(mesh())
+
+
+def test_text_and_compiled():
+    m = mesh()
+    f = gradix.jit(lambda x: lax.with_sharding_constraint(x * 2, on(m, None, "y")))
+    a = sharded(X, m, "x")
+    lowered = f.lower(a)
+    for piece in ('sdy.mesh @mesh = <["x"=4, "y"=2]>', "mhlo.num_partitions = 8", '#sdy.sharding<@mesh, [{"x"}, {}]>',
+                  "sdy.sharding_constraint"):
+        assert piece in lowered.as_text()
+    compiled = lowered.compile()
+    assert compiled.output_shardings.is_equivalent_to(on(m, None, "y"), 2)
+    (given,), _ = compiled.input_shardings
+    assert given == on(m, "x")
+    np.testing.assert_array_equal(compiled(a), 2 * X)
+    np.testing.assert_array_equal(gradix.jit(f).lower(gradix.ShapeDtypeStruct((8, 2), np.float32, sharding=on(m, "x"))).compile()(a), 2 * X)
+
+
+def test_one_trace_for_all_places():
+    m = mesh()
+    f = gradix.jit(lambda x: x * 3)
+    for x in (X, sharded(X, m, "x"), sharded(X, m, "y"), gradix.device_put(X, gradix.devices()[3]), sharded(X, m, "x")):
+        np.testing.assert_array_equal(f(x), 3 * X)
+    assert f.stats().traces == 1
+
+
+def test_gradients_donation_and_inner_functions():
+    m = mesh()
+    w, x = sharded(np.ones((2, 4), np.float32), m, None, "y"), sharded(X / 16, m, "x")
+    loss = lambda w, x: jnp.tanh(x @ w).sum()                                    # noqa: E731
+    got = gradix.jit(gradix.grad(loss))(w, x)
+    np.testing.assert_allclose(got, gradix.grad(loss)(np.ones((2, 4), np.float32), X / 16), rtol=1e-5)
+    inner = gradix.jit(lambda v: v + 1, out_shardings=on(m, None, "y"))
+    assert gradix.jit(lambda v: inner(v) * 1)(x).sharding.is_equivalent_to(on(m, None, "y"), 2)
+    np.testing.assert_array_equal(gradix.vmap(inner)(X), X + 1)
+    y = sharded(X, m, "x")
+    out = gradix.jit(lambda v: v + 1, donate_argnums=0)(y)
+    assert y.is_deleted() and out.sharding.is_equivalent_to(on(m, "x"), 2)
+
+
+def test_the_same_random_numbers_however_they_are_divided():
+    m, key = mesh(), gradix.random.key(3)
+    whole, bits = gradix.random.normal(key, (8, 4)), gradix.random.bits(key, (8, 4))
+    for spec in (P("x"), P("x", "y"), P(None, "x"), P()):
+        draw = gradix.jit(lambda k: (gradix.random.bits(k, (8, 4)), gradix.random.normal(k, (8, 4))), out_shardings=NamedSharding(m, spec))
+        np.testing.assert_array_equal(draw(key)[0], bits)
+        np.testing.assert_allclose(draw(key)[1], whole, rtol=1e-5)
+
+
+def test_loops_factorizations_and_callbacks():
+    m = mesh()
+    a = sharded(X, m, "x")
+    carry, ys = gradix.jit(lambda x: lax.scan(lambda c, y: (c + y, c * y), x[0], x))(a)
+    ref, rows = lax.scan(lambda c, y: (c + y, c * y), jnp.asarray(X[0]), jnp.asarray(X))
+    np.testing.assert_allclose(carry, ref)
+    np.testing.assert_allclose(ys, rows)
+    np.testing.assert_allclose(gradix.jit(lambda x: jnp.linalg.svd(x)[1])(a), np.linalg.svd(X)[1], rtol=1e-4)
+    np.testing.assert_array_equal(gradix.jit(lambda x: gradix.pure_callback(lambda v: np.asarray(v) * 2, x, x))(a), 2 * X)
+    np.testing.assert_array_equal(gradix.jit(lambda x: jnp.sort(-x, 0))(a), np.sort(-X, 0))
+
+
+def test_shard_alike_and_abstract_meshes():
+    m = mesh()
+    f = gradix.jit(lambda x, y: shard_alike(x, y * 2)[1])
+    np.testing.assert_array_equal(f(sharded(X, m, "x"), X), 2 * X)
+    with gradix.set_mesh(m):
+        out = gradix.jit(lambda x: gradix.sharding.reshard(x, P("x")))(X)
+    np.testing.assert_array_equal(out, X)
