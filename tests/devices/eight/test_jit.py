@@ -73,7 +73,7 @@ def test_gradients_donation_and_inner_functions():
     np.testing.assert_allclose(got, gradix.grad(loss)(np.ones((2, 4), np.float32), X / 16), rtol=1e-5)
     inner = gradix.jit(lambda v: v + 1, out_shardings=on(m, None, "y"))
     assert gradix.jit(lambda v: inner(v) * 1)(x).sharding.is_equivalent_to(on(m, None, "y"), 2)
-    np.testing.assert_array_equal(gradix.vmap(inner)(X), X + 1)
+    np.testing.assert_array_equal(gradix.vmap(inner)(np.stack([X, 2 * X])), np.stack([X, 2 * X]) + 1)
     y = sharded(X, m, "x")
     out = gradix.jit(lambda v: v + 1, donate_argnums=0)(y)
     assert y.is_deleted() and out.sharding.is_equivalent_to(on(m, "x"), 2)
