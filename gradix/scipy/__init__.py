@@ -10,3 +10,4 @@ from gradix.scipy import signal as signal
 from gradix.scipy import sparse as sparse
 from gradix.scipy import spatial as spatial
 from gradix.scipy import special as special
+from gradix.scipy import stats as stats

@@ -6,6 +6,13 @@ Example:
     Array(0.5, dtype=float32, weak_type=True)
 """
 from gradix.nn.normalization import logsumexp as logsumexp
+from gradix.scipy.special.bessels import (
+    bessel_jn as bessel_jn,
+    i0 as i0,
+    i0e as i0e,
+    i1 as i1,
+    i1e as i1e,
+)
 from gradix.scipy.special.entropies import (
     entr as entr,
     kl_div as kl_div,
@@ -24,6 +31,24 @@ from gradix.scipy.special.errors import (
     ndtr as ndtr,
     ndtri as ndtri,
     softmax as softmax,
+)
+from gradix.scipy.special.gammas import (
+    beta as beta,
+    betainc as betainc,
+    betaln as betaln,
+    comb as comb,
+    digamma as digamma,
+    factorial as factorial,
+    gamma as gamma,
+    gammainc as gammainc,
+    gammaincc as gammaincc,
+    gammaln as gammaln,
+    gammasgn as gammasgn,
+    loggamma as loggamma,
+    multigammaln as multigammaln,
+    poch as poch,
+    polygamma as polygamma,
+    zeta as zeta,
 )
 from gradix._base.listing import listing as _listing
 

@@ -1,0 +1,308 @@
+"""The gamma function, its logarithm, derivatives and integrals; beta functions; counts made of them."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
+
+
+def _real(name: str, *xs) -> list:
+    """Floats of one dtype."""
+    xs = promote_dtypes_inexact(name, *xs)
+    if xs[0].aval.dtype in COMPLEX:
+        raise TypeError(f"{name} takes real numbers, got dtype {xs[0].aval.dtype}.")
+    return xs
+
+
+# -- gamma ---------------------------------------------------------------------------------------------------------
+
+def gammaln(x):
+    """log |Γ(x)|.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.gammaln(4.0)
+        Array(1.7917595, dtype=float32, weak_type=True)
+    """
+    return lax.lgamma(*_real("gammaln", x))
+
+
+def loggamma(x):
+    """log Γ(x) for real numbers that are not negative; NaN for others.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.loggamma(4.0)
+        Array(1.7917595, dtype=float32, weak_type=True)
+    """
+    x, = _real("loggamma", x)
+    return jnp.where(x < 0, np.nan, lax.lgamma(x))
+
+
+def gammasgn(x):
+    """The sign of Γ(x): at poles NaN, and that of 1/x at zero.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.gammasgn(-0.5)
+        Array(-1., dtype=float32)
+    """
+    x, = _real("gammasgn", x)
+    whole = jnp.floor(x)
+    odd = jnp.where(x < 0, jnp.mod(whole, 2), 0)
+    sign = jnp.where(odd == 1, -1.0, 1.0).astype(x.aval.dtype)
+    sign = jnp.where((x < 0) & (x == whole), np.nan, sign)
+    sign = jnp.where(x == 0, jnp.copysign(jnp.ones_like(sign), x), sign)
+    return jnp.where(jnp.isnan(x), x, sign).astype(x.aval.dtype)
+
+
+def gamma(x):
+    """Γ(x); NaN at negative integers, infinite at zero.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.gamma(5.0)
+        Array(24., dtype=float32)
+    """
+    x, = _real("gamma", x)
+    return _gamma(convert(x, x.aval.dtype))
+
+
+@custom_jvp
+def _gamma(x):
+    """Products of the argument for |x| < 12, where powers of e lose digits; otherwise `sgn · exp(log |Γ|)`."""
+    near = abs(x) < 12
+    y = jnp.where(near, x, 1.5)
+    value = jnp.ones_like(y)
+    for _ in range(11):
+        above = y > 2
+        y = jnp.where(above, y - 1, y)
+        value = jnp.where(above, value * y, value)
+    for _ in range(13):
+        below = y < 1
+        value = jnp.where(below, value / y, value)
+        y = jnp.where(below, y + 1, y)
+    value = value * jnp.exp(lax.lgamma(y))
+    far = gammasgn(x) * jnp.exp(lax.lgamma(x))
+    out = jnp.where(near, value, far)
+    pole = (x < 0) & (x == jnp.floor(x))
+    return jnp.where(pole | (x == -np.inf), np.nan, jnp.where(x == 0, jnp.copysign(jnp.full_like(x, np.inf), x), out))
+
+
+@_gamma.defjvp
+def _gamma_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    y = _gamma(x)
+    return y, t * y * lax.digamma(x)
+
+
+def digamma(x):
+    """The derivative of log Γ(x).
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.digamma(1.0).round(5)
+        Array(-0.57722, dtype=float32, weak_type=True)
+    """
+    return lax.digamma(*_real("digamma", x))
+
+
+def polygamma(n, x):
+    """The derivative of order n + 1 of log Γ(x).
+
+    Args:
+        n: an integer, not negative.
+        x: where.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.polygamma(1, 1.0).round(5)
+        Array(1.64493, dtype=float32, weak_type=True)
+    """
+    n = as_operand("polygamma", n)
+    if n.aval.dtype in INEXACT:
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it with "
+                         ".astype(int).")
+    n, x = _real("polygamma", n, x)
+    return lax.polygamma(*jnp.broadcast_arrays(n, x))
+
+
+def zeta(x, q=None):
+    """Hurwitz's zeta function, `Σ 1 / (k + q)^x` for k = 0, 1, ...
+
+    Args:
+        x: the power, larger than 1.
+        q: where to begin; 1 by default, for Riemann's.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.zeta(2.0, 1.0).round(5)
+        Array(1.64493, dtype=float32, weak_type=True)
+    """
+    x, q = _real("zeta", x, 1.0 if q is None else q)
+    return lax.zeta(*jnp.broadcast_arrays(x, q))
+
+
+def gammainc(a, x):
+    """The regularized lower incomplete gamma function, `∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.gammainc(1.0, 1.0).round(5)
+        Array(0.63212, dtype=float32, weak_type=True)
+    """
+    return lax.igamma(*jnp.broadcast_arrays(*_real("gammainc", a, x)))
+
+
+def gammaincc(a, x):
+    """The regularized upper incomplete gamma function, `∫ₓ^∞ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.gammaincc(1.0, 1.0).round(5)
+        Array(0.36788, dtype=float32, weak_type=True)
+    """
+    return lax.igammac(*jnp.broadcast_arrays(*_real("gammaincc", a, x)))
+
+
+def multigammaln(a, d):
+    """The logarithm of the multivariate gamma function.
+
+    Args:
+        a: larger than (d - 1) / 2.
+        d: the dimension, an integer that is known while compiling.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.multigammaln(2.0, 1)
+        Array(0., dtype=float32)
+    """
+    a, = _real("multigammaln", a)
+    d = int(d)
+    parts = jnp.expand_dims(a, -1) - jnp.asarray((np.arange(d) / 2).astype(a.aval.dtype))
+    return jnp.sum(lax.lgamma(parts), -1) + d * (d - 1) / 4 * math.log(math.pi)
+
+
+# -- beta ----------------------------------------------------------------------------------------------------------
+
+def betaln(a, b):
+    """log |B(a, b)|, exact also where Γ is too large to be a number.
+
+    A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios" (1992).
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.betaln(2.0, 3.0).round(4)
+        Array(-2.4849, dtype=float32, weak_type=True)
+    """
+    a, b = _real("betaln", a, b)
+    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
+    far = large > 10
+    safe, s = jnp.where(far, large, 20), jnp.where(far & (small > 0), small, 1)
+    # log Γ(b) - log Γ(a + b) by Stirling's series: what is large cancels before it is rounded.
+    ratio = s / safe
+    rest = (_stirling(safe) - _stirling(safe + s)) - s * jnp.log(safe) - (safe + s - 0.5) * jnp.log1p(ratio) + s
+    near = lax.lgamma(small) + (lax.lgamma(large) - lax.lgamma(small + large))
+    out = jnp.where(far & (small > 0), lax.lgamma(s) + rest, near)
+    return convert(out, a.aval.dtype, a.aval.weak_type)
+
+
+def _stirling(x):
+    """`log Γ(x) - (x - ½) log x + x - ½ log 2π`, for x > 10 (DLMF 5.11.1)."""
+    y = 1 / (x * x)
+    return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
+
+
+def beta(a, b):
+    """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.beta(2.0, 3.0).round(5)
+        Array(0.08333, dtype=float32)
+    """
+    a, b = _real("beta", a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * jnp.exp(betaln(a, b))
+
+
+def betainc(a, b, x):
+    """The regularized incomplete beta function, `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.betainc(1.0, 2.0, 0.5)
+        Array(0.75, dtype=float32, weak_type=True)
+    """
+    return lax.betainc(*jnp.broadcast_arrays(*_real("betainc", a, b, x)))
+
+
+# -- counts --------------------------------------------------------------------------------------------------------
+
+def factorial(n, exact: bool = False):
+    """n!; 0 for negative numbers.
+
+    Args:
+        n: numbers, not only whole ones.
+        exact: must be False.
+
+    Raises:
+        NotImplementedError: `exact` is True.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.factorial(4.0)
+        Array(24., dtype=float32, weak_type=True)
+    """
+    if exact:
+        raise NotImplementedError("factorial: exact=True is not supported, since arrays hold no integers of any size; use "
+                                  "math.factorial.")
+    n, = _real("factorial", n)
+    return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)
+
+
+def comb(N, k, *, repetition: bool = False):
+    """How many ways there are to choose k of N things.
+
+    Args:
+        N: how many things; not only whole numbers.
+        k: how many are chosen.
+        repetition: a thing may be chosen again.
+
+    Returns:
+        Floats; 0 where k is negative or more than N.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.comb(5, 2)
+        Array(10., dtype=float32, weak_type=True)
+    """
+    n, k = _real("comb", N, k)
+    n = n + k - 1 if repetition else n
+    valid = (k <= n) & (n >= 0) & (k >= 0)
+    if repetition:
+        valid = valid | ((k == 0) & (n == -1))
+    m, j = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
+    value = jnp.exp(-betaln(1 + m - j, 1 + j) - jnp.log1p(m))
+    # A count is whole, and rounded to one as far as floats hold it.
+    count = (m == jnp.floor(m)) & (j == jnp.floor(j)) & (value < 1 / jnp.finfo(value.dtype).eps)
+    value = jnp.where(count, value + lax.stop_gradient(jnp.round(value) - value), value)
+    out = jnp.where(valid, jnp.where((j == 0) | (m == -1), 1, value), 0)
+    return convert(out, n.aval.dtype, n.aval.weak_type)
+
+
+def poch(z, m):
+    """Pochhammer's symbol, Γ(z + m) / Γ(z).
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.poch(1.0, 4.0).round(3)
+        Array(24., dtype=float32)
+    """
+    z, m = _real("poch", z, m)
+    return jnp.where(m == 0, 1, jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)).astype(z.aval.dtype)

@@ -1,0 +1,78 @@
+"""One trial: success, 1, with probability p, else 0."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import xlog1py, xlogy
+from gradix.scipy.stats.operands import arguments, kept, probability, within
+
+
+def logpmf(k, p, loc=0):
+    """The logarithm of the probability of one trial.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import bernoulli
+        >>> bernoulli.logpmf(1, 0.25).round(4) + 0.0
+        Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    k, p, loc = arguments("bernoulli.logpmf", k, p, loc)
+    k = k - loc
+    inside = (k >= 0) & (k <= 1)
+    k = kept(inside, k, 0)
+    return within(inside, k, xlogy(k, p) + xlog1py(1 - k, -p), -np.inf)
+
+
+def pmf(k, p, loc=0):
+    """The probability of one trial.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import bernoulli
+        >>> bernoulli.pmf(1, 0.25).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, p, loc))
+
+
+def cdf(k, p):
+    """The probability that a draw from one trial is at most k.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        p: the probability of success.
+
+    Example:
+        >>> from gradix.scipy.stats import bernoulli
+        >>> bernoulli.cdf(0, 0.25).round(4) + 0.0
+        Array(0.75, dtype=float32, weak_type=True)
+    """
+    k, p = arguments("bernoulli.cdf", k, p)
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+    return jnp.where((p >= 0) & (p <= 1) & (k == k), value, np.nan)
+
+
+def ppf(q, p):
+    """The value that a draw from one trial does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        q: probabilities.
+        p: the probability of success.
+
+    Example:
+        >>> from gradix.scipy.stats import bernoulli
+        >>> bernoulli.ppf(0.9, 0.25).round(4) + 0.0
+        Array(1., dtype=float32)
+    """
+    q, p = arguments("bernoulli.ppf", q, p)
+    value = jnp.where(q <= 1 - p, 0, 1).astype(q.dtype)
+    return jnp.where((p >= 0) & (p <= 1), probability(q, value), np.nan)

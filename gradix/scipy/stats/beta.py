@@ -1,0 +1,122 @@
+"""The beta distribution: `zᵃ⁻¹ (1 - z)ᵇ⁻¹ / B(a, b)`, `z = (x - loc) / scale` between 0 and 1."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
+from gradix.scipy.stats.operands import arguments, kept, within
+
+
+def logpdf(x, a, b, loc=0, scale=1):
+    """The logarithm of the density of the beta distribution.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.logpdf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(0.4055, dtype=float32, weak_type=True)
+    """
+    x, a, b, loc, scale = arguments("beta.logpdf", x, a, b, loc, scale)
+    z = (x - loc) / scale
+    inside = (z >= 0) & (z <= 1)
+    z = kept(inside, z, 0.5)
+    return within(inside, x, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
+
+
+def pdf(x, a, b, loc=0, scale=1):
+    """The density of the beta distribution.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.pdf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(1.5, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, a, b, loc, scale))
+
+
+def cdf(x, a, b, loc=0, scale=1):
+    """The probability that a draw from the beta distribution is at most x.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.cdf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, a, b, loc, scale = arguments("beta.cdf", x, a, b, loc, scale)
+    return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+
+
+def logcdf(x, a, b, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.logcdf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    return jnp.log(cdf(x, a, b, loc, scale))
+
+
+def sf(x, a, b, loc=0, scale=1):
+    """The probability that a draw from the beta distribution exceeds x.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.sf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, a, b, loc, scale = arguments("beta.sf", x, a, b, loc, scale)
+    return betainc(b, a, jnp.clip(1 - (x - loc) / scale, 0, 1))
+
+
+def logsf(x, a, b, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import beta
+        >>> beta.logsf(0.5, 2.0, 2.0).round(4) + 0.0
+        Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    return jnp.log(sf(x, a, b, loc, scale))

@@ -1,0 +1,50 @@
+"""The beta-binomial distribution: `C(n, k) B(k + a, n - k + b) / B(a, b)`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import betaln
+from gradix.scipy.stats.operands import arguments, kept, within
+
+
+def logpmf(k, n, a, b, loc=0):
+    """The logarithm of the probability of the beta-binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of trials.
+        a: the first shape of the beta distribution, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import betabinom
+        >>> betabinom.logpmf(1, 2, 1.0, 1.0).round(4) + 0.0
+        Array(-1.0986, dtype=float32, weak_type=True)
+    """
+    k, n, a, b, loc = arguments("betabinom.logpmf", k, n, a, b, loc)
+    k = k - loc
+    inside = (k >= 0) & (k <= n)
+    k = kept(inside, k, 0)
+    ways = -betaln(k + 1, n - k + 1) - jnp.log1p(n)
+    value = within(inside, k, ways + betaln(k + a, n - k + b) - betaln(a, b), -np.inf)
+    return jnp.where((n >= 0) & (a > 0) & (b > 0), value, np.nan)
+
+
+def pmf(k, n, a, b, loc=0):
+    """The probability of the beta-binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of trials.
+        a: the first shape of the beta distribution, positive.
+        b: the second shape, positive.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import betabinom
+        >>> betabinom.pmf(1, 2, 1.0, 1.0).round(4) + 0.0
+        Array(0.3333, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, n, a, b, loc))

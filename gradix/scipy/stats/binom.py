@@ -1,0 +1,47 @@
+"""The binomial distribution: `C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import betaln, xlog1py, xlogy
+from gradix.scipy.stats.operands import arguments, kept, within
+
+
+def logpmf(k, n, p, loc=0):
+    """The logarithm of the probability of the binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of trials.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import binom
+        >>> binom.logpmf(1, 2, 0.5).round(4) + 0.0
+        Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    k, n, p, loc = arguments("binom.logpmf", k, n, p, loc)
+    k = k - loc
+    inside = (k >= 0) & (k <= n)
+    k = kept(inside, k, 0)
+    ways = -betaln(k + 1, n - k + 1) - jnp.log1p(n)
+    return within(inside, k, ways + xlogy(k, p) + xlog1py(n - k, -p), -np.inf)
+
+
+def pmf(k, n, p, loc=0):
+    """The probability of the binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of trials.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import binom
+        >>> binom.pmf(1, 2, 0.5).round(4) + 0.0
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, n, p, loc))

@@ -1,0 +1,149 @@
+"""The Cauchy distribution: `1 / (π (1 + z²))`, `z = (x - loc) / scale`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.stats.operands import arguments, probability
+
+
+def _quantile(q):
+    """`tan(π (q - 1/2))`, written so that it is exact near both ends."""
+    near = jnp.minimum(q, 1 - q)
+    size = 1 / jnp.tan(np.pi * jnp.where(near > 0, near, 0.25))
+    size = jnp.where(near > 0, size, np.inf)
+    return probability(q, jnp.where(q == 0.5, 0, jnp.where(q < 0.5, -size, size)))
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the Cauchy distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.logpdf(0.0).round(4) + 0.0
+        Array(-1.1447, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("cauchy.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    return -jnp.log(np.pi * scale) - jnp.log1p(z * z)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the Cauchy distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.pdf(0.0).round(4) + 0.0
+        Array(0.3183, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the Cauchy distribution is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.cdf(1.0).round(4) + 0.0
+        Array(0.75, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("cauchy.cdf", x, loc, scale)
+    return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / np.pi
+
+
+def logcdf(x, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.logcdf(1.0).round(4) + 0.0
+        Array(-0.2877, dtype=float32, weak_type=True)
+    """
+    return jnp.log(cdf(x, loc, scale))
+
+
+def sf(x, loc=0, scale=1):
+    """The probability that a draw from the Cauchy distribution exceeds x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.sf(1.0).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("cauchy.sf", x, loc, scale)
+    return jnp.arctan2(jnp.ones_like(x), (x - loc) / scale) / np.pi
+
+
+def logsf(x, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.logsf(1.0).round(4) + 0.0
+        Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    return jnp.log(sf(x, loc, scale))
+
+
+def ppf(q, loc=0, scale=1):
+    """The value that a draw from the Cauchy distribution does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.ppf(0.75).round(4) + 0.0
+        Array(1., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("cauchy.ppf", q, loc, scale)
+    return loc + scale * _quantile(q)
+
+
+def isf(q, loc=0, scale=1):
+    """The value that a draw from the Cauchy distribution exceeds with a given probability, the inverse of `sf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import cauchy
+        >>> cauchy.isf(0.25).round(4) + 0.0
+        Array(1., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("cauchy.isf", q, loc, scale)
+    return loc - scale * _quantile(q)

@@ -1,0 +1,113 @@
+"""The χ² distribution: that of half as large a shape of the gamma distribution, twice as wide."""
+from __future__ import annotations
+
+from gradix import numpy as jnp
+from gradix.scipy.stats import gamma
+from gradix.scipy.stats.operands import arguments
+
+
+def logpdf(x, df, loc=0, scale=1):
+    """The logarithm of the density of the χ² distribution.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.logpdf(1.0, 2.0).round(4) + 0.0
+        Array(-1.1931, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("chi2.logpdf", x, df, loc, scale)
+    return gamma.logpdf(x, df / 2, loc, 2 * scale)
+
+
+def cdf(x, df, loc=0, scale=1):
+    """The probability that a draw from the χ² distribution is at most x.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.cdf(1.0, 2.0).round(4) + 0.0
+        Array(0.3935, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("chi2.cdf", x, df, loc, scale)
+    return gamma.cdf(x, df / 2, loc, 2 * scale)
+
+
+def logcdf(x, df, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.logcdf(1.0, 2.0).round(4) + 0.0
+        Array(-0.9328, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("chi2.logcdf", x, df, loc, scale)
+    return gamma.logcdf(x, df / 2, loc, 2 * scale)
+
+
+def sf(x, df, loc=0, scale=1):
+    """The probability that a draw from the χ² distribution exceeds x.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.sf(1.0, 2.0).round(4) + 0.0
+        Array(0.6065, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("chi2.sf", x, df, loc, scale)
+    return gamma.sf(x, df / 2, loc, 2 * scale)
+
+
+def logsf(x, df, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.logsf(1.0, 2.0).round(4) + 0.0
+        Array(-0.5, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("chi2.logsf", x, df, loc, scale)
+    return gamma.logsf(x, df / 2, loc, 2 * scale)
+
+
+def pdf(x, df, loc=0, scale=1):
+    """The density of the χ² distribution.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import chi2
+        >>> chi2.pdf(1.0, 2.0).round(4) + 0.0
+        Array(0.3033, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, df, loc, scale))

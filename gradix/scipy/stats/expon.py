@@ -1,0 +1,128 @@
+"""The exponential distribution: `exp(-z)`, `z = (x - loc) / scale ≥ 0`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.stats.operands import arguments, kept, log1m_exp, probability, within
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the exponential distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.logpdf(1.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("expon.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    return within(z >= 0, z, -z - jnp.log(scale), -np.inf)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the exponential distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.pdf(1.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the exponential distribution is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.cdf(1.0).round(4) + 0.0
+        Array(0.6321, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("expon.cdf", x, loc, scale)
+    z = (x - loc) / scale
+    return within(z >= 0, z, -jnp.expm1(-z), 0)
+
+
+def logcdf(x, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.logcdf(1.0).round(4) + 0.0
+        Array(-0.4587, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("expon.logcdf", x, loc, scale)
+    z = (x - loc) / scale
+    return within(z > 0, z, log1m_exp(-kept(z > 0, z, 1)), -np.inf)
+
+
+def sf(x, loc=0, scale=1):
+    """The probability that a draw from the exponential distribution exceeds x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.sf(1.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logsf(x, loc, scale))
+
+
+def logsf(x, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.logsf(1.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("expon.logsf", x, loc, scale)
+    z = (x - loc) / scale
+    return within(z >= 0, z, -z, 0)
+
+
+def ppf(q, loc=0, scale=1):
+    """The value that a draw from the exponential distribution does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import expon
+        >>> expon.ppf(0.5).round(4) + 0.0
+        Array(0.6931, dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("expon.ppf", q, loc, scale)
+    return probability(q, loc - scale * jnp.log1p(-q))

@@ -1,0 +1,44 @@
+"""The geometric distribution: `(1 - p)ᵏ⁻¹ p`, trials until the first success."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import xlog1py
+from gradix.scipy.stats.operands import arguments, kept, within
+
+
+def logpmf(k, p, loc=0):
+    """The logarithm of the probability of the geometric distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import geom
+        >>> geom.logpmf(2, 0.5).round(4) + 0.0
+        Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    k, p, loc = arguments("geom.logpmf", k, p, loc)
+    k = k - loc
+    inside = k >= 1
+    k = kept(inside, k, 1)
+    return within(inside, k, xlog1py(k - 1, -p) + jnp.log(p), -np.inf)
+
+
+def pmf(k, p, loc=0):
+    """The probability of the geometric distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import geom
+        >>> geom.pmf(2, 0.5).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, p, loc))

@@ -1,0 +1,121 @@
+"""The Gumbel distribution of least values: `exp(z - eᶻ)`, `z = (x - loc) / scale`."""
+from __future__ import annotations
+
+from gradix import numpy as jnp
+from gradix.scipy.stats.operands import arguments, log1m_exp, probability
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the Gumbel distribution of least values.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.logpdf(0.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("gumbel_l.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    return z - jnp.exp(z) - jnp.log(scale)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the Gumbel distribution of least values.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.pdf(0.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def logsf(x, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.logsf(0.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("gumbel_l.logsf", x, loc, scale)
+    return -jnp.exp((x - loc) / scale)
+
+
+def sf(x, loc=0, scale=1):
+    """The probability that a draw from the Gumbel distribution of least values exceeds x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.sf(0.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logsf(x, loc, scale))
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the Gumbel distribution of least values is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.cdf(0.0).round(4) + 0.0
+        Array(0.6321, dtype=float32, weak_type=True)
+    """
+    return -jnp.expm1(logsf(x, loc, scale))
+
+
+def logcdf(x, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.logcdf(0.0).round(4) + 0.0
+        Array(-0.4587, dtype=float32, weak_type=True)
+    """
+    return log1m_exp(logsf(x, loc, scale))
+
+
+def ppf(p, loc=0, scale=1):
+    """The value that a draw from the Gumbel distribution of least values does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        p: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_l
+        >>> gumbel_l.ppf(0.5).round(4) + 0.0
+        Array(-0.3665, dtype=float32, weak_type=True)
+    """
+    p, loc, scale = arguments("gumbel_l.ppf", p, loc, scale)
+    return probability(p, loc + scale * jnp.log(-jnp.log1p(-p)))

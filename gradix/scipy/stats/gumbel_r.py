@@ -1,0 +1,121 @@
+"""The Gumbel distribution of largest values: `exp(-(z + e⁻ᶻ))`, `z = (x - loc) / scale`."""
+from __future__ import annotations
+
+from gradix import numpy as jnp
+from gradix.scipy.stats.operands import arguments, log1m_exp, probability
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the Gumbel distribution of largest values.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.logpdf(0.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("gumbel_r.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    return -(z + jnp.exp(-z)) - jnp.log(scale)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the Gumbel distribution of largest values.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.pdf(0.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def logcdf(x, loc=0, scale=1):
+    """The logarithm of `cdf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.logcdf(0.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("gumbel_r.logcdf", x, loc, scale)
+    return -jnp.exp((loc - x) / scale)
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the Gumbel distribution of largest values is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.cdf(0.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logcdf(x, loc, scale))
+
+
+def sf(x, loc=0, scale=1):
+    """The probability that a draw from the Gumbel distribution of largest values exceeds x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.sf(0.0).round(4) + 0.0
+        Array(0.6321, dtype=float32, weak_type=True)
+    """
+    return -jnp.expm1(logcdf(x, loc, scale))
+
+
+def logsf(x, loc=0, scale=1):
+    """The logarithm of `sf`.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.logsf(0.0).round(4) + 0.0
+        Array(-0.4587, dtype=float32, weak_type=True)
+    """
+    return log1m_exp(logcdf(x, loc, scale))
+
+
+def ppf(p, loc=0, scale=1):
+    """The value that a draw from the Gumbel distribution of largest values does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        p: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import gumbel_r
+        >>> gumbel_r.ppf(0.5).round(4) + 0.0
+        Array(0.3665, dtype=float32, weak_type=True)
+    """
+    p, loc, scale = arguments("gumbel_r.ppf", p, loc, scale)
+    return probability(p, loc - scale * jnp.log(-jnp.log(p)))

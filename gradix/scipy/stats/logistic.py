@@ -1,0 +1,108 @@
+"""The logistic distribution: `e⁻ᶻ / (1 + e⁻ᶻ)²`, `z = (x - loc) / scale`."""
+from __future__ import annotations
+
+from gradix import lax, numpy as jnp
+from gradix.scipy.special import logit
+from gradix.scipy.stats.operands import arguments
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the logistic distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.logpdf(0.0).round(4) + 0.0
+        Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("logistic.logpdf", x, loc, scale)
+    z = abs(x - loc) / scale
+    return -z - 2 * jnp.log1p(jnp.exp(-z)) - jnp.log(scale)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the logistic distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.pdf(0.0).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the logistic distribution is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.cdf(1.0).round(4) + 0.0
+        Array(0.7311, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("logistic.cdf", x, loc, scale)
+    return lax.logistic((x - loc) / scale)
+
+
+def sf(x, loc=0, scale=1):
+    """The probability that a draw from the logistic distribution exceeds x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.sf(1.0).round(4) + 0.0
+        Array(0.2689, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("logistic.sf", x, loc, scale)
+    return lax.logistic((loc - x) / scale)
+
+
+def ppf(q, loc=0, scale=1):
+    """The value that a draw from the logistic distribution does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.ppf(0.75).round(4) + 0.0
+        Array(1.0986, dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("logistic.ppf", q, loc, scale)
+    return loc + scale * logit(q)
+
+
+def isf(q, loc=0, scale=1):
+    """The value that a draw from the logistic distribution exceeds with a given probability, the inverse of `sf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import logistic
+        >>> logistic.isf(0.25).round(4) + 0.0
+        Array(1.0986, dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("logistic.isf", q, loc, scale)
+    return loc - scale * logit(q)

@@ -1,0 +1,56 @@
+"""The multinomial distribution: `n! Π pᵢ^xᵢ / xᵢ!`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix._core.dtypes import BITWISE
+from gradix.numpy.promotion import as_operand, promote_dtypes, promote_dtypes_inexact
+from gradix.scipy.special import gammaln, xlogy
+
+
+def logpmf(x, n, p):
+    """The logarithm of the probability of counts of the multinomial distribution.
+
+    Args:
+        x: how often each outcome came, integers, along the last axis.
+        n: how many trials there were, an integer.
+        p: the probability of each outcome, along the last axis.
+
+    Returns:
+        Minus infinity where the counts are negative or do not add up to `n`.
+
+    Raises:
+        ValueError: `x` or `n` is not of integers.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.stats import multinomial
+        >>> multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
+        Array(-0.6931, dtype=float32)
+    """
+    counts, n = promote_dtypes("multinomial.logpmf", x, n)
+    if counts.aval.dtype not in BITWISE:
+        raise ValueError(f"x and n must be of integer type; got dtype {counts.aval.dtype}. Convert them with .astype(int).")
+    fits = (jnp.sum(counts, -1) == n) & jnp.all(counts >= 0, -1)
+    x, p = promote_dtypes_inexact("multinomial.logpmf", counts, as_operand("multinomial.logpmf", p, 2))
+    total = n.astype(x.dtype)
+    value = gammaln(total + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
+    return jnp.where(fits, value, -np.inf)
+
+
+def pmf(x, n, p):
+    """The probability of counts of the multinomial distribution.
+
+    Args:
+        x: how often each outcome came, integers, along the last axis.
+        n: how many trials there were, an integer.
+        p: the probability of each outcome, along the last axis.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.stats import multinomial
+        >>> multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
+        Array(0.5, dtype=float32)
+    """
+    return jnp.exp(logpmf(x, n, p))

@@ -1,0 +1,47 @@
+"""The negative binomial distribution: `C(k + n - 1, k) pⁿ (1 - p)ᵏ`, failures before the n-th success."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import betaln, xlog1py, xlogy
+from gradix.scipy.stats.operands import arguments, kept, within
+
+
+def logpmf(k, n, p, loc=0):
+    """The logarithm of the probability of the negative binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of successes, positive.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import nbinom
+        >>> nbinom.logpmf(1, 2, 0.5).round(4) + 0.0
+        Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    k, n, p, loc = arguments("nbinom.logpmf", k, n, p, loc)
+    k = k - loc
+    inside = k >= 0
+    k = kept(inside, k, 0)
+    ways = -betaln(k + 1, n) - jnp.log(k + n)
+    return within(inside, k, ways + xlogy(n, p) + xlog1py(k, -p), -np.inf)
+
+
+def pmf(k, n, p, loc=0):
+    """The probability of the negative binomial distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        n: the number of successes, positive.
+        p: the probability of success.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import nbinom
+        >>> nbinom.pmf(1, 2, 0.5).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, n, p, loc))

@@ -1,0 +1,35 @@
+"""What the distributions share: arguments of one dtype, and values outside of the support."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix.numpy.promotion import promote_dtypes_inexact
+
+arguments = promote_dtypes_inexact
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+def log1m_exp(x):
+    """log(1 - eˣ) for x ≤ 0, exact at both ends (M. Mächler, "Accurately computing log(1 - exp(-|a|))", 2012)."""
+    near = x > -0.6931472
+    return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, x, -1))), jnp.log1p(-jnp.exp(jnp.where(near, -1, x))))
+
+
+def within(inside, x, value, otherwise):
+    """`value`, but `otherwise` where `inside` is false and x is a number. Derivatives outside are zero."""
+    return jnp.where(inside | (x != x), value, otherwise)
+
+
+def kept(inside, x, safe):
+    """x, and a safe value outside of the support, so that derivatives of what is not selected are finite. NaN stays."""
+    return jnp.where(inside | (x != x), x, safe)
+
+
+def probability(q, value):
+    """`value`, NaN where q is no probability."""
+    return jnp.where((q >= 0) & (q <= 1), value, np.nan)
+
+
+def is_whole(k):
+    return k == lax.floor(k)

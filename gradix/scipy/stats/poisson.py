@@ -1,0 +1,92 @@
+"""The Poisson distribution: `μᵏ e^(-μ) / k!`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix.numpy.promotion import convert
+from gradix.scipy.special import gammaincc, gammaln, xlogy
+from gradix.scipy.stats.operands import arguments, is_whole, kept, within
+
+_SERIES_FROM, _TERMS = 60.0, 140
+
+
+def logpmf(k, mu, loc=0):
+    """The logarithm of the probability of the Poisson distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        mu: the mean, not negative.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import poisson
+        >>> poisson.logpmf(1, 1.0).round(4) + 0.0
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    k, mu, loc = arguments("poisson.logpmf", k, mu, loc)
+    k = k - loc
+    inside = (k >= 0) & is_whole(k)
+    k = kept(inside, k, 0)
+    return within(inside, k, xlogy(k, mu) - gammaln(k + 1) - mu, -np.inf)
+
+
+def pmf(k, mu, loc=0):
+    """The probability of the Poisson distribution.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        mu: the mean, not negative.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import poisson
+        >>> poisson.pmf(1, 1.0).round(4) + 0.0
+        Array(0.3679, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpmf(k, mu, loc))
+
+
+def cdf(k, mu, loc=0):
+    """The probability that a draw from the Poisson distribution is at most k.
+
+    Args:
+        k: numbers of draws or of successes, as floats or integers.
+        mu: the mean, not negative.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import poisson
+        >>> poisson.cdf(1, 1.0).round(4) + 0.0
+        Array(0.7358, dtype=float32, weak_type=True)
+    """
+    k, mu, loc = arguments("poisson.cdf", k, mu, loc)
+    whole = lax.floor(k - loc)
+    return within(whole >= 0, whole, gammaincc(kept(whole >= 0, whole, 0) + 1, mu), 0)
+
+
+def entropy(mu, loc=0):
+    """The entropy of the Poisson distribution, in nats.
+
+    Args:
+        mu: the mean, not negative.
+        loc: moves the distribution.
+
+    Example:
+        >>> from gradix.scipy.stats import poisson
+        >>> poisson.entropy(1.0).round(4) + 0.0
+        Array(1.3048, dtype=float32)
+    """
+    mu, _ = arguments("poisson.entropy", mu, loc)
+    mu = convert(mu, mu.aval.dtype)
+    small = mu < _SERIES_FROM
+    terms = jnp.asarray(np.arange(_TERMS).astype(mu.dtype))
+    m = jnp.where(small & (mu > 0), mu, 1)[..., None]
+    log_terms = xlogy(terms, m) - gammaln(terms + 1) - m
+    total = -jnp.sum(jnp.exp(log_terms) * log_terms, -1)
+    large = jnp.where(small, _SERIES_FROM, mu)
+    # R. Evans, J. Boersma, "The entropy of a Poisson distribution" (1988), and one more term.
+    series = (jnp.log(2 * np.pi * np.e * large) / 2 - 1 / (12 * large) - 1 / (24 * large**2) - 19 / (360 * large**3)
+              - 9 / (80 * large**4))
+    value = jnp.where(small, total, series)
+    return jnp.where(mu < 0, np.nan, jnp.where(mu == 0, 0, jnp.where(mu == mu, value, np.nan)))

@@ -1,0 +1,163 @@
+"""Statistics of samples: the most frequent value, ranks, the error of the mean."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
+from gradix.numpy.axes import axis_of
+from gradix.numpy.promotion import as_operand, inexact_operand
+
+
+class ModeResult(NamedTuple):
+    """What `mode` gives."""
+
+    mode: Array
+    count: Array
+
+
+def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
+    if nan_policy == "raise":
+        raise NotImplementedError(f"{name}: nan_policy='raise' is not supported, since values are not known while compiling. "
+                                  "Check jnp.isnan(a).any() outside.")
+    if nan_policy not in allowed:
+        raise NotImplementedError(f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: a[~jnp.isnan(a)].")
+
+
+def _ordered(x, axis):
+    """The array with the axis last, or in one row."""
+    if axis is None:
+        return x.reshape(-1), 0
+    axis = axis_of(axis, x.ndim)
+    return jnp.moveaxis(x, axis, -1), axis
+
+
+def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False):
+    """The most frequent value along an axis, the least of several, and how often it comes.
+
+    Args:
+        a: the array.
+        axis: the axis; None for all elements.
+        nan_policy: must be "propagate": NaN counts as a value.
+        keepdims: keep the axis, with size 1.
+
+    Raises:
+        NotImplementedError: another policy.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.stats import mode
+        >>> mode(jnp.array([3, 1, 2, 2]))
+        ModeResult(mode=Array(2, dtype=int32), count=Array(2, dtype=int32))
+    """
+    _check_policy("mode", nan_policy, ("propagate",))
+    x = as_operand("mode", a)
+    x = x.reshape(1) if not x.ndim else x
+    rows, place = _ordered(x, axis)
+    n = rows.shape[-1]
+    if not n:
+        value = jnp.full(rows.shape[:-1], np.nan)
+        count = jnp.zeros_like(value)
+    else:
+        rows = jnp.sort(rows, axis=-1)
+        same = (rows[..., 1:] == rows[..., :-1]) | ((rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1]))
+        numbers = np.arange(n, dtype=np.int32)
+        starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
+        lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
+        best = jnp.argmax(lengths, -1, keepdims=True)
+        value = jnp.take_along_axis(rows, best, -1)[..., 0]
+        count = jnp.max(lengths, -1)
+    if keepdims:
+        shape = (1,) * x.ndim if axis is None else (*x.shape[:place], 1, *x.shape[place + 1:])
+        value, count = value.reshape(shape), count.reshape(shape)
+    return ModeResult(value, count)
+
+
+def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"):
+    """The ranks of elements, from 1 on.
+
+    Args:
+        a: the array.
+        method: of equal elements, "average" gives all the mean of their ranks, "min" the least, "max" the largest, "dense"
+            the least without gaps behind, "ordinal" each another by its place.
+        axis: the axis; None for all elements in one row.
+        nan_policy: must be "propagate": a row with NaN is NaN.
+
+    Returns:
+        Floats.
+
+    Raises:
+        ValueError: an unknown method.
+        NotImplementedError: another policy.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.stats import rankdata
+        >>> rankdata(jnp.array([30, 10, 20, 20]))
+        Array([4. , 1. , 2.5, 2.5], dtype=float32)
+    """
+    _check_policy("rankdata", nan_policy, ("propagate",))
+    if method not in ("average", "min", "max", "dense", "ordinal"):
+        raise ValueError(f"unknown method {method!r}: it takes 'average', 'min', 'max', 'dense' and 'ordinal'.")
+    x = as_operand("rankdata", a)
+    x = x.reshape(1) if not x.ndim else x
+    rows, place = _ordered(x, axis)
+    n = rows.shape[-1]
+    if not n:
+        return jnp.zeros(x.shape if axis is not None else (0,))
+    order = jnp.argsort(rows, axis=-1, stable=True)
+    back = jnp.argsort(order, axis=-1)
+    ranks = _sorted_ranks(jnp.take_along_axis(rows, order, -1), method) if method != "ordinal" else None
+    out = (back + 1).astype(float) if ranks is None else jnp.take_along_axis(ranks, back, -1)
+    if x.aval.dtype in INEXACT:
+        out = jnp.where(jnp.any(rows != rows, -1, keepdims=True), np.nan, out)
+    return out if axis is None else jnp.moveaxis(out, -1, place)
+
+
+def _sorted_ranks(rows, method: str):
+    """The ranks of elements that are sorted."""
+    n, last = rows.shape[-1], rows.ndim - 1
+    numbers = np.arange(n, dtype=np.int32)
+    new = jnp.concatenate([jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1)
+    if method == "dense":
+        return jnp.cumsum(new, -1).astype(float)
+    least = lax.cummax(jnp.where(new, numbers, 0), axis=last) + 1
+    ends = jnp.concatenate([new[..., 1:], jnp.ones(rows.shape[:-1] + (1,), bool)], -1)
+    largest = lax.cummin(jnp.where(ends, numbers, n), axis=last, reverse=True) + 1
+    if method == "min":
+        return least.astype(float)
+    return largest.astype(float) if method == "max" else (least + largest) / 2
+
+
+def sem(a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False):
+    """The standard error of the mean: the standard deviation over the root of the count.
+
+    Args:
+        a: the array.
+        axis: the axis; None for all elements.
+        ddof: what is taken off the count in the standard deviation.
+        nan_policy: "propagate", or "omit" to leave NaN out.
+        keepdims: keep the axis, with size 1.
+
+    Raises:
+        NotImplementedError: the policy "raise".
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.stats import sem
+        >>> sem(jnp.array([1.0, 2.0, 3.0, 4.0])).round(4)
+        Array(0.6455, dtype=float32)
+    """
+    _check_policy("sem", nan_policy, ("propagate", "omit"))
+    x = inexact_operand("sem", a)
+    real = jnp.finfo(x.dtype).dtype if x.aval.dtype in COMPLEX else x.dtype
+    if nan_policy == "propagate":
+        count = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
+        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(jnp.asarray(count, real))
+    count = jnp.sum(~jnp.isnan(x), axis, dtype=real, keepdims=keepdims)
+    return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count)

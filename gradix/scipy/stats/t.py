@@ -1,0 +1,44 @@
+"""Student's t distribution: `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2))`, `z = (x - loc) / scale`."""
+from __future__ import annotations
+
+from gradix import numpy as jnp
+from gradix.scipy.special import betaln
+from gradix.scipy.stats.operands import arguments
+
+
+def logpdf(x, df, loc=0, scale=1):
+    """The logarithm of the density of Student's t distribution.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import t
+        >>> t.logpdf(0.0, 1.0).round(4) + 0.0
+        Array(-1.1447, dtype=float32, weak_type=True)
+    """
+    x, df, loc, scale = arguments("t.logpdf", x, df, loc, scale)
+    z = (x - loc) / scale
+    half = df / 2
+    # B(df/2, 1/2) does not cancel for many degrees of freedom, as two values of log Γ would.
+    return -betaln(half, jnp.full_like(half, 0.5)) - jnp.log(df) / 2 - jnp.log(scale) - (half + 0.5) * jnp.log1p(z * z / df)
+
+
+def pdf(x, df, loc=0, scale=1):
+    """The density of Student's t distribution.
+
+    Args:
+        x: where.
+        df: the degrees of freedom, positive.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import t
+        >>> t.pdf(0.0, 1.0).round(4) + 0.0
+        Array(0.3183, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, df, loc, scale))

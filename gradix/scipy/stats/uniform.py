@@ -1,0 +1,74 @@
+"""The uniform distribution from `loc` to `loc + scale`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.stats.operands import arguments, probability, within
+
+
+def logpdf(x, loc=0, scale=1):
+    """The logarithm of the density of the uniform distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import uniform
+        >>> uniform.logpdf(0.5).round(4) + 0.0
+        Array(0., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("uniform.logpdf", x, loc, scale)
+    return within((x >= loc) & (x <= loc + scale), x, -jnp.log(scale) + 0 * x, -np.inf)
+
+
+def pdf(x, loc=0, scale=1):
+    """The density of the uniform distribution.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import uniform
+        >>> uniform.pdf(0.5).round(4) + 0.0
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x, loc=0, scale=1):
+    """The probability that a draw from the uniform distribution is at most x.
+
+    Args:
+        x: where.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import uniform
+        >>> uniform.cdf(0.25).round(4) + 0.0
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = arguments("uniform.cdf", x, loc, scale)
+    return jnp.clip((x - loc) / scale, 0, 1)
+
+
+def ppf(q, loc=0, scale=1):
+    """The value that a draw from the uniform distribution does not exceed with a given probability, the inverse of `cdf`.
+
+    Args:
+        q: probabilities.
+        loc: moves the distribution.
+        scale: stretches it about `loc`.
+
+    Example:
+        >>> from gradix.scipy.stats import uniform
+        >>> uniform.ppf(0.25, 1.0, 2.0).round(4) + 0.0
+        Array(1.5, dtype=float32, weak_type=True)
+    """
+    q, loc, scale = arguments("uniform.ppf", q, loc, scale)
+    return probability(q, loc + q * scale)

@@ -1,0 +1,40 @@
+"""The von Mises distribution: `exp(κ cos x) / (2π I₀(κ))`."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix.scipy.special import i0e
+from gradix.scipy.stats.operands import LOG_2PI, arguments
+
+
+def logpdf(x, kappa):
+    """The logarithm of the density of the von Mises distribution.
+
+    Args:
+        x: angles.
+        kappa: the concentration, positive.
+
+    Example:
+        >>> from gradix.scipy.stats import vonmises
+        >>> vonmises.logpdf(0.0, 1.0).round(4) + 0.0
+        Array(-1.0738, dtype=float32, weak_type=True)
+    """
+    x, kappa = arguments("vonmises.logpdf", x, kappa)
+    value = kappa * (jnp.cos(x) - 1) - jnp.log(i0e(kappa)) - LOG_2PI
+    return jnp.where(kappa > 0, value, np.nan)
+
+
+def pdf(x, kappa):
+    """The density of the von Mises distribution.
+
+    Args:
+        x: angles.
+        kappa: the concentration, positive.
+
+    Example:
+        >>> from gradix.scipy.stats import vonmises
+        >>> vonmises.pdf(0.0, 1.0).round(4) + 0.0
+        Array(0.3417, dtype=float32, weak_type=True)
+    """
+    return jnp.exp(logpdf(x, kappa))

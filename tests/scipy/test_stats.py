@@ -1,0 +1,190 @@
+"""scipy.stats against SciPy: values also at the ends of the support, derivatives, and statistics of samples."""
+import importlib
+
+import numpy as np
+import pytest
+import scipy.stats as reference
+
+import gradix
+import gradix.numpy as jnp
+from gradix.scipy import stats
+from gradix.scipy.stats import gaussian_kde, mode, rankdata, sem
+from gradix.test_util import check_grads
+
+RNG = np.random.default_rng(13)
+LINE = np.array([-30.0, -2.5, -1.0, 0.0, 0.3, 1.0, 2.2, 8.0, 40.0, np.inf, -np.inf, np.nan])
+UNIT = np.array([-0.5, 0.0, 1e-9, 0.2, 0.5, 0.999, 1.0, 1.5, np.nan])
+COUNTS = np.array([-2.0, -1, 0, 1, 2, 3, 7, 20])
+PLACED = {"loc": 0.7, "scale": 2.5}
+# For each distribution the parameters, the places, and whether it is placed by loc and scale.
+CONTINUOUS = {
+    "norm": [()], "cauchy": [()], "expon": [()], "uniform": [()], "laplace": [()], "logistic": [()], "gumbel_r": [()],
+    "gumbel_l": [()], "pareto": [(2.0,), (0.5,)], "gamma": [(2.5,), (1.0,), (0.3,)], "chi2": [(3.0,), (1.0,)],
+    "beta": [(2.0, 3.0), (0.5, 0.5), (1.0, 1.0)], "t": [(3.0,), (1e6,)], "truncnorm": [(-1.0, 2.0), (5.0, 7.0), (-9.0, -8.0)],
+    "vonmises": [(1.3,)], "wrapcauchy": [(0.4,)], "gennorm": [(1.5,), (2.0,)],
+}
+DISCRETE = {
+    "bernoulli": [(0.3,)], "binom": [(7, 0.3), (3, 0.0)], "betabinom": [(7, 2.0, 3.0)], "geom": [(0.3,), (1.0,)],
+    "nbinom": [(2.5, 0.3)], "poisson": [(2.5,), (0.0,)],
+}
+NOT_PLACED = {"vonmises", "wrapcauchy", "gennorm"}
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with gradix.enable_x64(True):
+        yield
+
+
+def close(got, want, tolerance=1e-8):
+    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=1e-13)
+
+
+def functions(name):
+    module = importlib.import_module(f"gradix.scipy.stats.{name}")
+    return [f for f in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf") if hasattr(module, f)]
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_distributions(name):
+    ours, theirs = getattr(stats, name), getattr(reference, name)
+    for parameters in CONTINUOUS[name]:
+        for placed in ({},) if name in NOT_PLACED else ({}, PLACED):
+            for f in functions(name):
+                x = UNIT if f in ("ppf", "isf") else LINE
+                x = np.concatenate([x, LINE * 0.2 + 6]) if name == "truncnorm" else np.clip(x, 0, 6) if name == "wrapcauchy" else x
+                x = x[np.isfinite(x)] if name == "vonmises" else x
+                with np.errstate(all="ignore"):
+                    close(getattr(ours, f)(x, *parameters, **placed), getattr(theirs, f)(x, *parameters, **placed))
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete_distributions(name):
+    ours, theirs = getattr(stats, name), getattr(reference, name)
+    for parameters in DISCRETE[name]:
+        for f in functions(name):
+            x = UNIT[UNIT != 0] if f == "ppf" else COUNTS            # SciPy gives the value before the first at 0
+            with np.errstate(all="ignore"):
+                close(getattr(ours, f)(x, *parameters), getattr(theirs, f)(x, *parameters))
+                if f not in ("ppf",) and name != "bernoulli":
+                    close(getattr(ours, f)(x, *parameters, loc=2), getattr(theirs, f)(x, *parameters, loc=2))
+    mu = np.array([0.0, 1e-4, 0.3, 5, 59, 61, 1e5])
+    close(stats.poisson.entropy(mu)[:-1], reference.poisson.entropy(mu[:-1]), 1e-7)
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_derivatives(name):
+    parameters = {**CONTINUOUS, **DISCRETE}[name][0]
+    module = getattr(stats, name)
+    density = module.logpdf if name in CONTINUOUS else module.logpmf
+    x = {"beta": 0.4, "truncnorm": 0.4, "pareto": 2.1, "geom": 2.0, "bernoulli": 1.0, "uniform": 0.7}.get(name, 1.7)
+    places = () if name in (*NOT_PLACED, *DISCRETE) else (0.1, 1.4)
+    if name in DISCRETE:
+        check_grads(lambda *p: density(np.round(x), *p), tuple(map(float, parameters)), order=2, atol=1e-4, rtol=1e-4)
+    else:
+        check_grads(density, (x, *parameters, *places), order=2, atol=1e-4, rtol=1e-4)
+        if hasattr(module, "logcdf"):
+            check_grads(lambda x: module.logcdf(x, *parameters), (x,), order=2, atol=1e-4, rtol=1e-4)
+    slopes = gradix.vmap(gradix.grad(lambda x: density(x, *map(float, parameters))))(np.array([-7.0, 0.5, 3.0]))
+    assert np.isfinite(slopes).all(), "outside of the support the slope is zero"
+
+
+def test_distributions_of_vectors():
+    x = RNG.dirichlet([1.0, 2, 3], 4).T
+    alpha = np.array([0.7, 1.0, 4.0])
+    close(stats.dirichlet.logpdf(x, alpha), reference.dirichlet.logpdf(x, alpha))
+    close(stats.dirichlet.pdf(x[:2, 0], alpha), reference.dirichlet.pdf(x[:2, 0], alpha))
+    assert stats.dirichlet.logpdf(np.array([0.5, 0.6, 0.1]), alpha) == -np.inf
+    counts, p = np.array([[1, 2, 3], [6, 0, 0], [2, 2, 2]]), np.array([0.2, 0.3, 0.5])
+    close(stats.multinomial.pmf(counts, 6, p), reference.multinomial.pmf(counts, 6, p))
+    assert stats.multinomial.logpmf(np.array([1, 2, 2]), 6, p) == -np.inf
+    a = RNG.normal(size=(3, 3))
+    mean, cov, v = RNG.normal(size=3), a @ a.T + np.eye(3), RNG.normal(size=(2, 5, 3))
+    want = reference.multivariate_normal.logpdf(v, mean, cov)
+    close(stats.multivariate_normal.logpdf(v, mean, cov), want)
+    close(stats.multivariate_normal.pdf(v[0], np.stack([mean] * 5), np.stack([cov] * 5)), np.exp(want[0]))
+    close(stats.multivariate_normal.pdf(v[0, 0], 0.5, 2.0), reference.norm.pdf(v[0, 0], 0.5, 2**0.5))
+    check_grads(stats.multivariate_normal.logpdf, (v[0, 0], mean, cov), order=2, atol=1e-4, rtol=1e-4)
+    check_grads(stats.dirichlet.logpdf, (x[:2, 0], alpha), order=2, atol=1e-4, rtol=1e-4)
+
+
+def test_statistics_of_samples():
+    for x in (RNG.integers(0, 4, (5, 6)), np.array([[1.0, np.nan, 1, 2, 2, 3]]), RNG.normal(size=(1, 1))):
+        for axis in (0, 1, None):
+            for keepdims in (False, True):
+                for got, want in zip(mode(x, axis, keepdims=keepdims), reference.mode(x, axis, keepdims=keepdims), strict=True):
+                    if not np.isnan(x).any():
+                        close(got, want)
+            for method in ("average", "min", "max", "dense", "ordinal"):
+                close(rankdata(x, method, axis=axis), reference.rankdata(x, method, axis=axis))
+    assert mode(np.array([1.0, np.nan, np.nan])).count == 2
+    x = RNG.normal(size=(4, 6))
+    x[1, 2] = np.nan
+    for axis in (0, 1, None):
+        for policy in ("propagate", "omit"):
+            want = np.ma.getdata(reference.sem(x, axis, nan_policy=policy))
+            close(sem(x, axis, nan_policy=policy), want)
+    close(sem(x[0], ddof=0), reference.sem(x[0], ddof=0))
+    assert rankdata(np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("method", [None, "silverman", 0.4, lambda k: 0.3], ids=["scott", "silverman", "number", "function"])
+def test_density_estimates(method):
+    for dataset in (RNG.normal(size=12), RNG.normal(size=(2, 12))):
+        weights = RNG.uniform(0.5, 1, 12)
+        d = np.atleast_2d(dataset).shape[0]
+        points = RNG.normal(size=(d, 5))
+        for w in (None, weights):
+            ours, theirs = gaussian_kde(dataset, method, w), reference.gaussian_kde(dataset, method, w)
+            close(ours(points), theirs(points))
+            close(ours.logpdf(points), theirs.logpdf(points))
+            close(ours.covariance, theirs.covariance)
+            close(ours.inv_cov @ ours.covariance, np.eye(d), 1e-6)
+            close(ours.integrate_gaussian(points[:, 0], np.eye(d)), theirs.integrate_gaussian(points[:, 0], np.eye(d)))
+            close(ours.integrate_kde(gaussian_kde(dataset + 1)), theirs.integrate_kde(reference.gaussian_kde(dataset + 1)))
+        if d == 1:
+            close(ours.integrate_box_1d(-0.5, 1.0), theirs.integrate_box_1d(-0.5, 1.0))
+    drawn = ours.resample(gradix.random.key(1), (4000,))
+    assert drawn.shape == (2, 4000)
+    close(np.cov(drawn), ours.covariance + np.cov(dataset, aweights=weights, bias=True), 0.15)
+    close(gradix.jit(lambda k, x: k(x))(ours, points), ours(points))
+    check_grads(lambda x: gaussian_kde(x).logpdf(points), (dataset,), order=1)
+
+
+REFUSED = {
+    "list": (lambda: stats.norm.pdf([1.0]), TypeError, "list"),
+    "cov": (lambda: stats.multivariate_normal.logpdf(np.ones(2), np.ones(2), np.eye(3)), ValueError, "shapes"),
+    "singular": (lambda: stats.multivariate_normal.logpdf(np.ones(2), np.ones(2), np.eye(2), True), NotImplementedError, "singular"),
+    "alpha": (lambda: stats.dirichlet.logpdf(np.ones(2), np.ones((2, 2))), ValueError, "one-dimensional"),
+    "entries": (lambda: stats.dirichlet.logpdf(np.ones(4), np.ones(2)), ValueError, "entries"),
+    "counts": (lambda: stats.multinomial.pmf(np.ones(2), 2, np.ones(2) / 2), ValueError, "integer"),
+    "policy": (lambda: mode(np.ones(2), nan_policy="omit"), NotImplementedError, "omit"),
+    "unknown policy": (lambda: sem(np.ones(2), nan_policy="drop"), ValueError, "drop"),
+    "ranks": (lambda: rankdata(np.ones(2), "best"), ValueError, "best"),
+    "one point": (lambda: gaussian_kde(np.ones(1)), ValueError, "multiple"),
+    "weights": (lambda: gaussian_kde(np.arange(3.0), weights=np.ones(2)), ValueError, "weights"),
+    "bandwidth": (lambda: gaussian_kde(np.arange(3.0), "wide"), ValueError, "bw_method"),
+    "dimensions": (lambda: gaussian_kde(np.arange(3.0))(np.ones((2, 2))), ValueError, "dimension"),
+    "box": (lambda: gaussian_kde(np.arange(3.0)).integrate_box(0, 1), NotImplementedError, "integrate_box_1d"),
+    "set": (lambda: gaussian_kde(np.arange(3.0)).set_bandwidth(), NotImplementedError, "immutable"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_why(name):
+    call, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.slow
+def test_draws_fit_the_distributions():
+    """Kolmogorov and Smirnov's distance of draws to the distribution functions here."""
+    key, n = gradix.random.key(5), 1_000_000
+    drawn = {"norm": (gradix.random.normal(key, (n,)), ()), "gamma": (gradix.random.gamma(key, 2.5, (n,)), (2.5,)),
+             "beta": (gradix.random.beta(key, 2.0, 3.0, (n,)), (2.0, 3.0)), "logistic": (gradix.random.logistic(key, (n,)), ()),
+             "gumbel_r": (gradix.random.gumbel(key, (n,)), ()), "pareto": (gradix.random.pareto(key, 2.0, (n,)), (2.0,)),
+             "cauchy": (gradix.random.cauchy(key, (n,)), ()), "chi2": (gradix.random.chisquare(key, 3.0, shape=(n,)), (3.0,))}
+    for name, (x, parameters) in drawn.items():
+        levels = np.sort(np.asarray(getattr(stats, name).cdf(jnp.asarray(x, float), *parameters)))
+        assert abs(levels - (np.arange(n) + 0.5) / n).max() < 1.95 / n**0.5, name
