@@ -198,6 +198,8 @@ class Scan(Primitive):
         consts, carry, xs = split(args, num_consts, num_carry)
         loop = Loop(em, jaxpr, consts, xs, length, reverse, num_carry)
         unroll = max(1, unroll)
+        if type(length) is not int:
+            return loop.rolled(carry, outs[num_carry:], 1)
         if unroll >= length:
             return loop.straight(carry, outs[num_carry:])
         return loop.rolled(carry, outs[num_carry:], unroll)

@@ -15,7 +15,7 @@ class Loop:
     def __init__(self, em, jaxpr, consts, xs, length, reverse, num_carry):
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
-        self.index = make_aval((), np.dtype("int32" if length < 2 ** 31 else "int64"))
+        self.index = make_aval((), np.dtype("int64" if type(length) is int and length >= 2 ** 31 else "int32"))
 
     def straight(self, carry, ys_avals) -> list:
         """All steps one after the other."""
@@ -29,10 +29,10 @@ class Loop:
 
     def rolled(self, carry, ys_avals, unroll: int) -> list:
         """A loop of `unroll` steps a turn; the steps left over follow it."""
-        em, nk, whole = self.em, self.num_carry, self.length - self.length % unroll
+        em, nk = self.em, self.num_carry
+        whole = self.length - self.length % unroll if unroll > 1 else self.length
         state = [em.constant(0, self.index), *carry, *[em.constant(0, a) for a in ys_avals]]
-        limit = em.constant(whole, self.index)
-        last = em.constant(self.length - 1, self.index)
+        limit, last = self._number(whole), self._number(self.length - 1)
         offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
 
         def condition(i, *_):
@@ -49,11 +49,14 @@ class Loop:
 
         _, *rest = em.while_loop(state, condition, turn, ordered=is_any_ordered(self.jaxpr.effects))
         carry, ys = rest[:nk], rest[nk:]
-        for k in range(whole, self.length):
+        for k in range(whole, self.length) if unroll > 1 else ():
             at = em.constant(self._place(k), self.index)
             carry, rows = self._step(carry, at)
             ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
         return [*carry, *ys]
+
+    def _number(self, n):
+        return self.em.number(n, self.index.dtype)
 
     def _place(self, i: int) -> int:
         return self.length - 1 - i if self.reverse else i
@@ -68,17 +71,15 @@ class Loop:
 
     def _row(self, x, at):
         shape = x.aval.shape
-        sizes = ", ".join(map(str, (1, *shape[1:])))
-        one = self.em.op("dynamic_slice", make_aval((1, *shape[1:]), x.aval.dtype), x, *self._starts(at, len(shape)),
-                         attrs=f"slice_sizes = array<i64: {sizes}>")
+        one = self.em.dynamic_slice(x, self._starts(at, len(shape)), (1, *shape[1:]))
         return self.em.reshape(one, shape[1:])
 
     def _put(self, y, r, at):
         one = self.em.reshape(r, (1, *r.aval.shape))
-        return self.em.op("dynamic_update_slice", y.aval, y, one, *self._starts(at, y.aval.ndim))
+        return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
 
     def _concatenated(self, rows, aval):
         if not rows:
             return self.em.constant(0, aval)
         ones = [self.em.reshape(r, (1, *r.aval.shape)) for r in rows]
-        return ones[0] if len(ones) == 1 else self.em.op("concatenate", aval, *ones, attrs="dimension = 0 : i64")
+        return self.em.concatenate(ones, 0, aval)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import larger
 from gradix._ops.kernel_loops import Loops
 
 _INT = np.dtype("int32")
@@ -24,7 +25,7 @@ def emit_loop(em, x, axis: int, reverse: bool, combine, identity):
 def emit_window(em, x, axis: int, reverse: bool, combine, identity):
     """A window over everything before each place, which XLA turns into a tree."""
     aval = x.aval
-    n, ndim = aval.shape[axis], aval.ndim
+    n, ndim = larger(aval.shape[axis], 1), aval.ndim
     if not aval.size:
         return x
     sizes = [n if i == axis else 1 for i in range(ndim)]
@@ -32,9 +33,7 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
     padding[axis] = [0, n - 1] if reverse else [n - 1, 0]
     initial = em.constant(identity, make_aval((), aval.dtype))
     body = combine if isinstance(combine, str) else lambda a, b: [combine(em, a, b)]
-    return em.op("reduce_window", aval, x, initial, regions=(em.reducer([aval.dtype], body),), attrs=(
-        f"window_dimensions = array<i64: {', '.join(map(str, sizes))}>, "
-        f"padding = dense<{padding}> : tensor<{ndim}x2xi64>"))
+    return em.reduce_window([x], [initial], sizes, padding, [aval], body)[0]
 
 
 def emit_kernel(em, x, axis: int, reverse: bool, combine, identity, costly: bool = False):
@@ -129,7 +128,7 @@ def emit_costly_kernel(em, x, axis: int, reverse: bool, combine, identity):
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):
     """`y_i = a_i y_(i-1) + b_i`: a loop on the CPU, doubling steps elsewhere."""
-    if em.platform != "cpu":
+    if not em.tunes:
         return _doubling(em, a, b, axis, reverse)
 
     def step(rows, y):
@@ -150,22 +149,26 @@ def _run(em, xs, axis: int, reverse: bool, initial, step):
     row = make_aval(tuple([1 if i == axis else m for i, m in enumerate(aval.shape)]), aval.dtype)
     scalar = make_aval((), _INT)
     zero, one = em.constant(0, scalar), em.constant(1, scalar)
-    sizes = ", ".join(map(str, row.shape))
 
     def body(i, carry, out):
-        place = em.op("subtract", scalar, em.constant(n - 1, scalar), i) if reverse else i
+        place = em.op("subtract", scalar, em.number(n - 1, _INT), i) if reverse else i
         at = [place if k == axis else zero for k in range(aval.ndim)]
-        rows = [em.op("dynamic_slice", row, x, *at, attrs=f"slice_sizes = array<i64: {sizes}>") for x in xs]
+        rows = [em.dynamic_slice(x, at, row.shape) for x in xs]
         carry = step(rows, carry)
-        return [em.op("add", scalar, i, one), carry, em.op("dynamic_update_slice", aval, out, carry, *at)]
+        return [em.op("add", scalar, i, one), carry, em.dynamic_update_slice(out, carry, at)]
 
     start = [zero, em.constant(initial, row), em.constant(0, aval)]
-    return em.while_loop(start, lambda i, *_: [em.compare(i, em.constant(n, scalar), "LT")], body)[2]
+    return em.while_loop(start, lambda i, *_: [em.compare(i, em.number(n, _INT), "LT")], body)[2]
 
 
 def _doubling(em, a, b, axis: int, reverse: bool):
     """After k steps each place has taken in the 2ᵏ before it."""
     distance, n = 1, b.aval.shape[axis]
+    if type(n) is not int:
+
+        def step(rows, y):
+            return em.op("add", y.aval, em.op("multiply", y.aval, rows[0], y), rows[1])
+        return _run(em, [a, b], axis, reverse, 0, step)
     while distance < n:
         b = em.op("add", b.aval, em.op("multiply", b.aval, a, _moved(em, b, axis, distance, reverse, 0)), b)
         a = em.op("multiply", a.aval, a, _moved(em, a, axis, distance, reverse, 1))

@@ -28,7 +28,7 @@ def is_left_to_library(platform: str, aval) -> bool:
 
 def emit_body(em, closed, avals):
     """The body that joins elements of arrays of the given types by a program, as `em.reduce` takes it."""
-    if any(is_left_to_library(em.platform, a) for a in avals) and has_extremum(closed.jaxpr):
+    if any(is_left_to_library(em.tuned_platform, a) for a in avals) and has_extremum(closed.jaxpr):
         return lambda *scalars: em.expand(partial(evaluate_keeping_nan, closed.jaxpr, closed.consts), *scalars)
     return lambda *scalars: em.inline(closed.jaxpr, closed.consts, scalars)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import as_dim
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
@@ -94,6 +94,9 @@ class Fft(Structural):
     def lower(self, em, out, x, *, fft_type, fft_lengths):
         if not x.aval.size or not out.size:
             return em.constant(0, out)
+        if is_symbolic_shape(fft_lengths):
+            raise NotImplementedError(f"a Fourier transform over an axis of symbolic size, here fft_lengths={fft_lengths}, cannot be "
+                                      "exported: its length is part of the operation. Transform an axis of known size.")
         return em.op("fft", out, x, attrs=f"fft_type = #stablehlo<fft_type {FftType(fft_type).name}>, "
                                           f"fft_length = {i64_array(fft_lengths)}")
 

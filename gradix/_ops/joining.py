@@ -82,7 +82,7 @@ class Concatenate(_Joining):
         return bind(self, xs, {"dimension": dimension + (dimension >= axis)}), axis
 
     def lower(self, em, out, *xs, dimension):
-        return xs[0] if len(xs) == 1 else em.op("concatenate", out, *xs, attrs=f"dimension = {dimension} : i64")
+        return em.concatenate(xs, dimension, out)
 
 
 class Split(Primitive):
@@ -161,7 +161,7 @@ class Stack(_Joining):
     def lower(self, em, out, *xs, axis):
         shape = (*out.shape[:axis], 1, *out.shape[axis + 1:])
         xs = [em.reshape(x, shape) for x in xs]
-        return xs[0] if len(xs) == 1 else em.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
+        return em.concatenate(xs, axis, out)
 
 
 class Unstack(Primitive):

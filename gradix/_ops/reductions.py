@@ -238,9 +238,10 @@ class ArgExtremum(NonDifferentiable, Primitive):
         if aval.dtype in dtypes.FLOAT:
             found = em.op("or", found.aval, found, em.compare(x, x, "NE"))
         n = aval.shape[axis]
-        counter = np.dtype(np.int32 if n < 1 << 31 else np.int64)
+        counter = np.dtype(np.int64 if type(n) is int and n >= 1 << 31 else np.int32)
         indices = make_aval(aval.shape, counter)
-        candidates = em.select(found, em.iota(indices, axis), em.constant(n - 1, indices))
+        last = em.constant(n - 1, indices) if type(n) is int else em.broadcast(em.number(n - 1, counter), aval.shape)
+        candidates = em.select(found, em.iota(indices, axis), last)
         first = em.lower(reduce_min_p, make_aval(out.shape, counter), candidates, axes=axes)
         return em.convert(first, index_dtype)
 

@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose as permute, transpose_p
-from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
 
@@ -113,7 +113,7 @@ class Rev(Structural):
         return rev(x, tuple([d + (d >= a) for d in dimensions])), a
 
     def lower(self, em, out, x, *, dimensions):
-        return em.op("reverse", out, x, attrs=f"dimensions = {i64_array(dimensions)}")
+        return em.reverse(x, dimensions)
 
 
 @memoised

@@ -91,8 +91,8 @@ def _context():
     context = ir.Context()
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
-    lazy_module("jaxlib.mlir.dialects.stablehlo").register_dialect(context)
-    lazy_module("jaxlib.mlir.dialects.sdy").register_dialect(context)       # of programs over several devices
+    for dialect in ("stablehlo", "chlo", "sdy"):
+        lazy_module(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
     return ir, context
 
 

@@ -77,7 +77,7 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
     """
     _check_sizes(in_avals, out_avals)
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    if '"lapack_' in text or '"tridiagonal_solve' in text:
+    if "lapack_" in text or "tridiagonal_solve" in text:
         ensure_lapack()
     has_host_kernels = HOST_KERNEL in text
     if has_host_kernels:

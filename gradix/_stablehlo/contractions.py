@@ -5,11 +5,11 @@ from math import prod
 
 from gradix._stablehlo.attributes import i64_array
 from gradix._stablehlo.facts import Convolution, Product
-from gradix._stablehlo.structured import Structured
+from gradix._stablehlo.windows import Windows
 from gradix._stablehlo.writer import Value
 
 
-class Contractions(Structured):
+class Contractions(Windows):
     """Adds products and convolutions to the emitter."""
 
     def dot_general(self, out, x: Value, y: Value, contracted, batched=((), ()), attrs: str = "") -> Value:

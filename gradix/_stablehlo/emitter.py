@@ -9,10 +9,11 @@ import numpy as np
 
 from gradix._base.source import any_scopes
 from gradix._core.aval import make_aval
-from gradix._stablehlo.attributes import i64_array, string
+from gradix._stablehlo.attributes import string
 from gradix._stablehlo.contractions import Contractions
+from gradix._stablehlo.dimensions import SIZE
 from gradix._stablehlo.structured import TOKEN
-from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
+from gradix._stablehlo.types import element_type, storage_dtype
 from gradix._stablehlo.uses import Site, Users
 from gradix._stablehlo.writer import Value
 
@@ -43,11 +44,14 @@ class Emitter(Contractions):
                  rewrites: Mapping[Any, tuple] = NO_REWRITES):
         super().__init__(platform)
         self.places, self.rewrites = places, rewrites
+        self.tuned_platform = platform if rewrites else ""      # whose compiler operations are written for; "" for any
+        self.tunes = self.tuned_platform == "cpu"
         self.trace_expand = trace_expand
         self.functions: list[str] = []
         self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
         self._texts: dict[str, str] = {}        # by text
         self._names: set[str] = {"main"}
+        self._takes_variables: set[str] = set()         # functions of the dimension variables as well
         self._kept: list = []                     # what `_symbols` knows by identity must outlive it
         self._expansions: dict = {}
         self._products: dict[str, dict] = {}       # of functions that have some, by symbol
@@ -159,14 +163,15 @@ class Emitter(Contractions):
 
     def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
         """The symbol of a private function with the body that `fn` writes from its argument values."""
-        outer, products = self.token, self.facts.products
-        avals = [*in_avals, TOKEN] if ordered else in_avals
+        outer, products, variables = self.token, self.facts.products, self.variables
+        avals = [*[SIZE] * len(variables), *in_avals, *[TOKEN] * ordered]
+        body = self._with_token(fn) if ordered else fn
         try:
             self.token, self.facts.products = None, {}
-            args, outs, text = self.body(avals, self._with_token(fn) if ordered else fn)
+            args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
         finally:
-            self.token, self.facts.products = outer, products
+            self.token, self.facts.products, self.variables = outer, products, variables
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
@@ -174,10 +179,21 @@ class Emitter(Contractions):
         symbol = self._texts.get(rest)
         if symbol is None:
             symbol = self._texts[rest] = self._unused(identifier(name))
+            if self.variables:
+                self._takes_variables.add(symbol)
             self.functions.append(f"func.func private @{symbol}{rest}")
             if held:
                 self._products[symbol] = held
         return symbol
+
+    def _with_variables(self, fn: Callable) -> Callable:
+        """A function's body, of the values of the dimension variables and then its arguments."""
+        names = list(self.variables)
+
+        def body(*args):
+            self.variables = dict(zip(names, args))
+            return fn(*args[len(names):])
+        return body
 
     def _unused(self, name: str) -> str:
         symbol, n = name, 0
@@ -192,6 +208,8 @@ class Emitter(Contractions):
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"     # the runtime may blank SMALL_CALL out
         for product, count in self._products.get(symbol, _NONE).items():
             self.note_product(product, count)
+        if symbol in self._takes_variables:
+            values = (*self.variables.values(), *values)
         if ordered:
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
         return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
@@ -218,59 +236,6 @@ class Emitter(Contractions):
         return self.call(symbol, [*out_avals, mark], *values, attrs=WHOLE_CALL)[:-1]
 
     # -- everyday operations ----------------------------------------------------------------------------------------
-
-    def broadcast_in_dim(self, x: Value, out, dims) -> Value:
-        """`x` whose axis i becomes axis `dims[i]` of the result."""
-        if x.type == tensor_type(out):
-            return x
-        found = self.op("broadcast_in_dim", out, x, attrs=f"broadcast_dimensions = {i64_array(dims)}")
-        found.definition = "broadcast_in_dim", x, tuple(dims)
-        return found
-
-    def broadcast(self, x: Value, shape) -> Value:
-        """`x` with leading axes added, or a scalar filling `shape`."""
-        shape = tuple(shape)
-        dims = range(len(shape) - x.aval.ndim, len(shape))
-        return self.broadcast_in_dim(x, make_aval(shape, x.aval.dtype, x.aval.weak_type), dims)
-
-    def spread(self, x: Value, shape) -> Value:
-        """`x`, a scalar or of the rank of `shape`, with its axes of size 1 stretched."""
-        dims = range(len(shape)) if x.aval.ndim else ()
-        return self.broadcast_in_dim(x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims)
-
-    def reshape(self, x: Value, shape) -> Value:
-        out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
-        return x if out.shape == x.aval.shape else self.op("reshape", out, x)
-
-    def transpose(self, x: Value, perm) -> Value:
-        perm = tuple(perm)
-        if perm == tuple(range(len(perm))):
-            return x
-        out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
-        found = self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
-        found.definition = "transpose", x, perm
-        return found
-
-    def pad(self, x: Value, shape, fill) -> Value:
-        """`x` with elements added behind the ends of its axes."""
-        if x.aval.shape == tuple(shape):
-            return x
-        none, more = [0] * len(shape), [n - m for n, m in zip(shape, x.aval.shape)]
-        return self.op("pad", make_aval(tuple(shape), x.aval.dtype), x, self.constant(fill, make_aval((), x.aval.dtype)), attrs=(
-            f"edge_padding_low = {i64_array(none)}, edge_padding_high = {i64_array(more)}, interior_padding = {i64_array(none)}"))
-
-    def head(self, x: Value, shape) -> Value:
-        """The first elements of `x` along its axes."""
-        if x.aval.shape == tuple(shape):
-            return x
-        none, ones = [0] * len(shape), [1] * len(shape)
-        return self.op("slice", make_aval(tuple(shape), x.aval.dtype), x, attrs=(
-            f"start_indices = {i64_array(none)}, limit_indices = {i64_array(shape)}, strides = {i64_array(ones)}"))
-
-    def iota(self, out, axis: int) -> Value:
-        found = self.op("iota", out, attrs=f"iota_dimension = {axis} : i64")
-        found.definition = "iota", None, (axis,)
-        return found
 
     def convert(self, x: Value, dtype) -> Value:
         """XLA's conversion: float to int truncates and saturates, to bool asks whether it is nonzero."""

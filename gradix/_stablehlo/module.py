@@ -8,8 +8,10 @@ import numpy as np
 
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
+from gradix._stablehlo.dimensions import SIZE
 from gradix._stablehlo.emitter import NO_REWRITES, Emitter, identifier
 from gradix._stablehlo.facts import Facts
+from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._stablehlo.shardings import Meshes
 from gradix._stablehlo.structured import HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
@@ -36,7 +38,8 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
                 platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
-                out_shardings=(), rewrites: Mapping[Any, tuple] = NO_REWRITES) -> LoweredModule:
+                out_shardings=(), rewrites: Mapping[Any, tuple] = NO_REWRITES,
+                dimensions: OpenDimensions | None = None) -> LoweredModule:
     """Spell a program as a StableHLO module.
 
     Args:
@@ -50,16 +53,23 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
             for it: a NamedSharding per argument and result, or None.
         rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
+        dimensions: where the values of the dimension variables come from, for a program with symbolic shapes. The variables in
+            `dimensions.given` are the module's first arguments.
     """
     jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites)
     used = _used(jaxpr)
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]
-    kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used]
+    sources = {place.argument for place in dimensions.places} if dimensions is not None else set()
+    kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used or i in sources]
+    given = dimensions.given if dimensions is not None else ()
     em.meshes = Meshes(devices)
-    avals = [jaxpr.constvars[i].aval for i in hoisted] + [jaxpr.invars[i].aval for i in kept]
+    avals = [SIZE for _ in given] + [jaxpr.constvars[i].aval for i in hoisted] + [jaxpr.invars[i].aval for i in kept]
 
     def main(*args):
+        if dimensions is not None:
+            args, values = args[len(given):], args[:len(given)]
+            dimensions.define(em, values, dict(zip(kept, args[len(hoisted):])))
         consts = [None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)]
         for i, a in zip(hoisted, args):
             consts[i] = a
@@ -67,12 +77,14 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
 
     em.facts.arguments = (*avals, *[v.aval for v in jaxpr.outvars])
     args, outs, text = em.body(avals, main)
-    attrs = {k + len(hoisted): dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
-    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, len(hoisted), devices is not None)
+    before = len(given) + len(hoisted)
+    attrs = {k + before: dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
+    attrs.update({k: {"jax.global_constant": variable} for k, variable in enumerate(given)})
+    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, devices is not None)
     if devices is not None:
         module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)), "mhlo.num_replicas": np.int32(1)}
         result_attrs = {k: dict((result_attrs or {}).get(k, {})) for k in range(len(outs))}
-        at = {i: k + len(hoisted) for k, i in enumerate(kept)}
+        at = {i: k + before for k, i in enumerate(kept)}
         _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)
         _annotate(em, result_attrs, dict(enumerate(out_shardings)), outs)
     params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])

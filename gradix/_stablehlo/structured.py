@@ -8,7 +8,8 @@ import numpy as np
 
 from gradix._base import config
 from gradix._core.aval import AbstractToken, make_aval
-from gradix._stablehlo.attributes import dictionary, i64_array, layout, string
+from gradix._core.dimensions.expression import SymbolicDim
+from gradix._stablehlo.attributes import dictionary, i64_array, i64_tensor, layout, string
 from gradix._stablehlo.shardings import Manual, Meshes, communication, coordinates, pairs
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
@@ -37,6 +38,7 @@ class Structured(Writer):
     def __init__(self, platform: str = "cpu"):
         super().__init__()
         self.platform = platform
+        self.tunes = platform == "cpu"          # whether operations are written as XLA:CPU is best asked
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
         self.loops = 0                          # that surround what is being written
@@ -113,6 +115,9 @@ class Structured(Writer):
             regions.append(self.region((), self._returning_token(branch) if ordered else branch))
         return self._take_token(self.ops("case", outs, index, regions=regions), ordered)
 
+    def shape_operands(self, outs) -> list[Value]:
+        raise NotImplementedError
+
     def ordering_token(self) -> Value:
         """The token that the next ordered effect must wait for."""
         if self.token is None:
@@ -135,13 +140,14 @@ class Structured(Writer):
 
     def custom_call(self, target: str, out_avals, *values: Value, backend_config: dict | str | None = None,
                     api_version: int = 4, operand_layouts=None, result_layouts=None, aliases=None,
-                    has_side_effect: bool = False, attrs: str = "") -> list[Value]:
+                    has_side_effect: bool = False, attrs: str = "", is_refined: bool = False) -> list[Value]:
         """Call a function registered with XLA under `target`.
 
         Args:
             backend_config: attributes by name (`np.uint8(76)` gives `76 : ui8`), or a string for old targets.
             operand_layouts: dimensions from minor to major, one sequence per operand; likewise `result_layouts`.
             aliases: `{result index: operand index}` of buffers the call may reuse.
+            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them as operands otherwise.
         """
         self.facts.custom_calls.add(target)
         parts = [f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
@@ -149,6 +155,12 @@ class Structured(Writer):
         if backend_config is not None:
             text = dictionary(backend_config) if isinstance(backend_config, dict) else string(backend_config)
             parts.append(f"backend_config = {text}")
+        if not is_refined and any(type(a) is not AbstractToken and SymbolicDim in map(type, a.shape) for a in out_avals):
+            n = len(values)
+            values = (*values, *self.shape_operands(out_avals))
+            parts.append(f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}")
+            if operand_layouts is not None:
+                operand_layouts = [*operand_layouts, *[(0,)] * len(out_avals)]
         if operand_layouts is not None:
             parts.append(f"operand_layouts = [{', '.join(map(layout, operand_layouts))}]")
         if result_layouts is not None:
@@ -161,7 +173,7 @@ class Structured(Writer):
 
     def has_host_kernels(self, *avals) -> bool:
         """Whether a program may leave work on arrays of these types to NumPy's loops: on the CPU, unless the user forbids it."""
-        return self.platform == "cpu" and _options.gradix_host_kernels and all(
+        return self.tunes and _options.gradix_host_kernels and all(
             type(n) is int for a in avals for n in a.shape)
 
     def host_kernel(self, name: str, outs: list, *values: Value, aliases: dict | None = None) -> list[Value]:

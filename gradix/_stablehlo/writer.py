@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core.aval import make_aval
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.literals import dense, scalar_text
 from gradix._stablehlo.types import storage_dtype, tensor_type
@@ -128,7 +129,9 @@ class Writer:
             key = t, x, aval
             found = self._constants.get(key)
             if found is None:
-                found = self._constants[key] = self._scalar(x, aval)
+                found = self._scalar(x, aval)
+                if type(aval.size) is int:
+                    self._constants[key] = found
             return found
         host = getattr(x, "host", None)
         x = x if host is None else host
@@ -142,6 +145,8 @@ class Writer:
     splat = constant
 
     def _scalar(self, x, aval) -> Value:
+        if type(aval.size) is not int:
+            return self.broadcast_in_dim(self._scalar(x, make_aval((), aval.dtype, False)), aval, ())
         literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
         return self._constant(literal, aval)
 
@@ -157,6 +162,9 @@ class Writer:
             else:
                 found = Value(found.name, aval, t)
         return found
+
+    def broadcast_in_dim(self, x: Value, out, dims) -> Value:
+        raise NotImplementedError
 
     def region(self, arg_avals, fn) -> str:
         """The text of a region; `fn` takes its arguments as values and returns the values it yields."""

@@ -14,7 +14,8 @@ from jaxlib._jax import JaxRuntimeError, pytree  # noqa: E402
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "JaxRuntimeError", "KeyEntry", "KeyPath", "PyTreeDef",
-    "PyTreeRegistry", "SequenceKey", "children_with_keys", "flatten", "flatten_with_path", "key_string", "registry",
+    "PyTreeRegistry", "SequenceKey", "children_with_keys", "flatten", "flatten_with_path", "key_string", "leaf_definition", "make_node",
+    "registry",
 ]  # fmt: skip
 
 PyTreeDef = pytree.PyTreeDef
@@ -77,3 +78,13 @@ def children_with_keys(node: Any) -> tuple[list[tuple[Any, Any]], Any] | None:
         # jaxlib gives every field of a namedtuple the name of the first.
         pairs = [(GetAttrKey(name), child) for name, child in zip(node._fields, node)]
     return pairs, aux
+
+
+def make_node(nodetype: type, aux: Any, children: list) -> Any:
+    """The tree definition of a node with these children; a NoneType without children is None."""
+    return PyTreeDef.from_node_data_and_children(registry, (nodetype, aux), children)
+
+
+def leaf_definition() -> Any:
+    """The tree definition of a leaf."""
+    return registry.flatten(0)[1]

@@ -158,10 +158,7 @@ class SymbolicDim:
         return object.__hash__(self)
 
     def __bool__(self) -> bool:
-        low, high = bounds(self)
-        if low > 0 or high < 0:
-            return True
-        raise _inconclusive(f"Whether the symbolic dimension '{self}' is zero", self)
+        return True                         # what is known to be zero is the number
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(

@@ -58,7 +58,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         convolve: `convolve(out, lhs, rhs)` is the same convolution without groups.
     """
     sizes = (*lhs.aval.shape, *rhs.aval.shape, *itertools.chain(*axes))
-    if em.platform != "cpu" or not axes or not all(type(n) is int for n in sizes):
+    if not em.tunes or not axes or not all(type(n) is int for n in sizes):
         return None
     if not (out.size and lhs.aval.size and rhs.aval.size):
         return None
@@ -97,7 +97,7 @@ def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_g
         return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
     if alone and len(axes) == 2 and out.dtype == _REAL[0] and spread == 1 and _is_thin(of_lhs, features, rows * results):
         wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
-        kernels = em.pad(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
+        kernels = em.pad_to(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
         return em.head(convolve(wide, lhs, kernels), out.shape)
     if 1 < batch_groups <= _GROUPS:
         def group(x, axis, i):

@@ -12,7 +12,7 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
-from gradix._ops.canonicalization import canonical_axis, canonical_shape, i64_array, memoised
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
 from gradix._ops.comparison import lt
 from gradix._ops.convert import convert
 from gradix._ops.indexing.gather import gather_p
@@ -110,7 +110,7 @@ class DynamicSlice(Primitive):
             "fill_value": None, "indices_are_sorted": bool(mapped), "unique_indices": bool(mapped)}), 0
 
     def lower(self, em, out, x, *starts, slice_sizes):
-        return em.op("dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(slice_sizes)}")
+        return em.dynamic_slice(x, starts, slice_sizes, out)
 
 
 class DynamicUpdateSlice(Primitive):
@@ -170,7 +170,7 @@ class DynamicUpdateSlice(Primitive):
             "mode": GatherScatterMode.CLIP, "update_jaxpr": None, "update_consts": ()}), 0
 
     def lower(self, em, out, x, update, *starts):
-        return em.op("dynamic_update_slice", out, x, update, *starts)
+        return em.dynamic_update_slice(x, update, starts)
 
 
 dynamic_slice_p = DynamicSlice("dynamic_slice")

@@ -17,7 +17,7 @@ _DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "ui
 
 def pays(em, x, indices, updates, dnums) -> bool:
     """Whether a scatter is one of a single number to many elements of a vector. XLA is as quick where the updates differ."""
-    if em.platform != "cpu" or x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES:
+    if not em.tunes or x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES:
         return False
     if not all(type(n) is int for n in (*x.aval.shape, *updates.aval.shape)):
         return False
@@ -42,6 +42,6 @@ def emit_scatter(em, x, indices, updates, combine):
         rest = count % _STEP
         x, = loops.count(count // _STEP, [x], step(0, _STEP))
         return loops.count(rest, [x], step(count - rest, 1)) if rest else [x]
-    longer = em.pad(x, (length + 1,), 0)
+    longer = em.pad_to(x, (length + 1,), 0)
     found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)), updates.filled_with, whole=True)
     return em.head(found, (length,))

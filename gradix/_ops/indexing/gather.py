@@ -9,13 +9,14 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.dtypes import BOOL, INEXACT, SIGNED
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, rem
 from gradix._ops.basis import to_front
-from gradix._ops.canonicalization import canonical_shape, i64_array, memoised
+from gradix._ops.canonicalization import canonical_shape, memoised
 from gradix._ops.comparison import lt
 from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
@@ -99,9 +100,7 @@ class Gather(Primitive):
         return bind(self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}), 0
 
     def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
-        y = em.op("gather", out, x, indices,
-                  attrs=f"dimension_numbers = {_numbers(dimension_numbers, indices.aval.ndim - 1)}, slice_sizes = "
-                        f"{i64_array(slice_sizes)}, indices_are_sorted = {str(indices_are_sorted).lower()}")
+        y = em.gather(out, x, indices, _numbers(dimension_numbers, indices.aval.ndim - 1), slice_sizes, indices_are_sorted)
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
@@ -126,6 +125,8 @@ def lower_valid(em, indices, limits):
 def lower_limits(em, aval, limits):
     """The greatest valid index vector, for every one; what the index dtype cannot hold is no limit."""
     top = int(dtypes.iinfo(aval.dtype).max)
+    if is_symbolic_shape(limits):
+        return em.broadcast_in_dim(em.convert(em.sizes(limits), aval.dtype), aval, (aval.ndim - 1,))
     vector = np.array([min(n, top) for n in limits], aval.dtype)
     return em.broadcast_in_dim(em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,))
 

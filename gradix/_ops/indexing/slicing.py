@@ -10,7 +10,7 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
-from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, i64_array, memoised
+from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
@@ -65,9 +65,7 @@ class Slice(Structural):
         return bind(self, (x,), params), a
 
     def lower(self, em, out, x, *, start_indices, limit_indices, strides):
-        return em.op("slice", out, x, attrs=f"start_indices = {i64_array(start_indices)}, "
-                     f"limit_indices = {i64_array(limit_indices)}, "
-                     f"strides = {i64_array(strides or (1,) * len(start_indices))}")
+        return em.slice(x, start_indices, limit_indices, strides, out)
 
 
 @memoised
@@ -148,8 +146,7 @@ class Pad(Primitive):
 
     def lower(self, em, out, x, value, *, padding_config):
         lo, hi, interior = zip(*padding_config) if padding_config else ((), (), ())
-        return em.op("pad", out, x, value, attrs=f"edge_padding_low = {i64_array(lo)}, edge_padding_high = "
-                     f"{i64_array(hi)}, interior_padding = {i64_array(interior)}")
+        return em.pad(x, value, lo, hi, interior, out)
 
 
 def _padded(n, lo, hi, interior):

@@ -77,10 +77,9 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
 
         def step(i, perm):
             # Exchange elements i and pivots[i] of every row, by masks: the rows run together.
-            sizes = f"slice_sizes = array<i64: {', '.join(map(str, one.shape))}>"
             starts = [*[zero] * lead, i]
-            j = em.op("dynamic_slice", one, pivots, *starts, attrs=sizes)
-            at_i = em.op("dynamic_slice", one, perm, *starts, attrs=sizes)
+            j = em.dynamic_slice(pivots, starts, one.shape)
+            at_i = em.dynamic_slice(perm, starts, one.shape)
             here = em.compare(start, spread(j), "EQ")
             at_j = em.reduce([em.select(here, perm, em.constant(0, out))], [zero], [lead], [make_aval(one.shape[:-1],
                              INDEX)], "add")[0]
@@ -89,7 +88,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
             return [em.op("add", scalar, i, em.constant(1, scalar)),
                     em.select(first, em.broadcast_in_dim(at_j, out, range(lead)), moved)]
 
-        count = em.constant(pivots.shape[-1], scalar)
+        count = em.number(pivots.shape[-1], INDEX)
         _, perm = em.while_loop([zero, start], lambda i, p: [em.compare(i, count, "LT")], step)
         return perm
 

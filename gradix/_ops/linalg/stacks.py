@@ -21,7 +21,7 @@ _FEWEST, _BYTES = 256, 576          # matrices that make up for the longer compi
 def pays(em, matrices, columns: int = 1) -> bool:
     """Whether square matrices, with right sides of so many columns, are done quicker here than by LAPACK."""
     shape = matrices.shape
-    if em.platform != "cpu" or matrices.dtype not in _REAL or not all(type(n) is int for n in (*shape, columns)):
+    if not em.tunes or matrices.dtype not in _REAL or not all(type(n) is int for n in (*shape, columns)):
         return False
     rows, matrix_columns = shape[-2:]
     fits = rows == matrix_columns and rows * max(rows, columns) * matrices.dtype.itemsize <= _BYTES

@@ -178,7 +178,7 @@ class RandomBits(_Keys):
         if generator.together:
             return generator.emit_bits(em, out, keys)
         flat = make_aval((*keys.aval.shape, prod(shape)), out.dtype)
-        if em.platform == "cpu" and _has_short_rows(out.shape):
+        if em.tunes and _has_short_rows(out.shape):
             # What follows is then a loop over all elements; with the counters in it, a loop over each short row.
             return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
         return em.reshape(generator.emit_bits(em, flat, keys), out.shape)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.canonicalization import i64_array
 
 U32, U64 = np.dtype("uint32"), np.dtype("uint64")
 _F64 = np.dtype("float64")
@@ -100,7 +99,9 @@ def emit_wide(em, first, second, out):
 def emit_wrap(em, words, out):
     """Keys of uint32 words along a last axis."""
     if not is_wide(out.dtype):
-        return em.op("reshape" if out.dtype.words == 1 else "bitcast_convert", out, words)
+        if out.dtype.words == 1:
+            return em.reshape_to(words, out)
+        return em.bitcast(words, out) if type(out.size) is int else _emit_joined_words(em, words, out)
     pairs = em.bitcast(em.reshape(words, (*out.shape, 2, 2)), make_aval((*out.shape, 2), U64))
     return emit_wide(em, *[em.reshape(emit_slice(em, pairs, i, i + 1), out.shape) for i in (0, 1)], out)
 
@@ -108,9 +109,26 @@ def emit_wrap(em, words, out):
 def emit_unwrap(em, keys, out):
     """The words of keys, uint32 along a last axis."""
     if not is_wide(keys.aval.dtype):
-        return em.op("reshape" if out.shape[-1] == 1 else "bitcast_convert", out, keys)
+        if out.shape[-1] == 1:
+            return em.reshape_to(keys, out)
+        return em.bitcast(keys, out) if type(out.size) is int else _emit_words(em, keys, out)
     words = [em.bitcast(h, make_aval((*keys.aval.shape, 2), U32)) for h in emit_halves(em, keys)]
-    return em.op("concatenate", out, *words, attrs=f"dimension = {out.ndim - 1} : i64")
+    return em.concatenate(words, out.ndim - 1, out)
+
+
+def _emit_words(em, keys, out):
+    """The two words of keys in an array of symbolic shape, by shifts: XLA does not find the shape of a bitcast there."""
+    wide, half = make_aval(keys.aval.shape, U64), make_aval(keys.aval.shape, U32)
+    high = em.op("shift_right_logical", wide, keys, em.constant(32, wide))
+    words = [em.reshape(em.op("convert", half, word), (*half.shape, 1)) for word in (keys, high)]
+    return em.concatenate(words, out.ndim - 1, out)
+
+
+def _emit_joined_words(em, words, out):
+    """Keys of two words in an array of symbolic shape."""
+    wide = make_aval(out.shape, U64)
+    low, high = [em.op("convert", wide, em.reshape(emit_slice(em, words, i, i + 1), out.shape)) for i in (0, 1)]
+    return em.op("or", out, low, em.op("shift_left", wide, high, em.constant(32, wide)))
 
 
 def emit_slice(em, x, start: int, stop: int, stride: int = 1, axis: int = -1):
@@ -118,9 +136,7 @@ def emit_slice(em, x, start: int, stop: int, stride: int = 1, axis: int = -1):
     axis %= x.aval.ndim
     starts, stops, strides = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
     starts[axis], stops[axis], strides[axis] = start, stop, stride
-    shape = [-(-(b - a) // s) for a, b, s in zip(starts, stops, strides)]
-    return em.op("slice", make_aval(tuple(shape), x.aval.dtype), x, attrs=(
-        f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(stops)}, strides = {i64_array(strides)}"))
+    return em.slice(x, starts, stops, strides)
 
 
 def emit_seed_words(em, seeds):

@@ -151,7 +151,7 @@ def emit_counters(em, shape):
     out, axis = make_aval(shape, U32), len(shape) - 1
     low = em.iota(out, axis)
     high = em.constant(0, out)
-    if shape[-1] > 1 << 32:
+    if type(shape[-1]) is int and shape[-1] > 1 << 32:
         wide = make_aval(shape, U64)
         high = em.op("shift_right_logical", wide, em.iota(wide, axis), em.constant(32, wide))
         high, low = em.op("convert", out, high), em.op("convert", out, em.iota(wide, axis))
@@ -204,7 +204,7 @@ class Threefry2x32:
 
     def emit_split(self, em, out, keys, shape):
         first, second = emit_counted(em, keys, prod(shape))
-        return em.op("reshape", out, emit_joined(em, first, second, out.dtype))
+        return em.reshape_to(emit_joined(em, first, second, out.dtype), out)
 
     def emit_fold_in(self, em, out, keys, data):
         counters = make_aval(out.shape, U32)

@@ -102,7 +102,7 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     else:
         moved, back = em.transpose(x, _order(ndim, axis)), [_order(ndim, axis).index(i) for i in range(ndim)]
         shape = (*moved.aval.shape[:-1], k)
-        found = em.ops("chlo.top_k", [make_aval(shape, moved.aval.dtype), make_aval(shape, _I32)], moved, attrs=f"k = {k} : i64")
+        found = em.top_k(moved, k, [make_aval(shape, moved.aval.dtype), make_aval(shape, _I32)])
         values, places = [em.transpose(v, back) for v in found]
     return [em.convert(values, dtype), places]
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_axis
@@ -208,7 +209,7 @@ def top_k(operand, k: int, *, axis: int = -1):
         [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     x = as_operand("top_k", operand)
-    k = index(k)
+    k = as_dim(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     return list(bind(top_k_p, (x,), {"k": k, "axis": _axis("top_k", axis, x.aval.ndim)}))

@@ -33,13 +33,8 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
         xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
         window = window._replace(padding=tuple([tuple([p + c * b for p, c in zip(pair, cs)])
                                                 for pair, cs, b in zip(window.padding, cut, window.base_dilation)]))
-    pairs = [list(p) for p in window.padding]
-    axes = [f"{name} = array<i64: {', '.join(map(str, getattr(window, field)))}>" for name, field in (
-        ("window_dimensions", "window_dimensions"), ("window_strides", "window_strides"),
-        ("base_dilations", "base_dilation"), ("window_dilations", "window_dilation")) if window.padding]
-    pads = f"padding = dense<{pairs or ''}> : tensor<{len(pairs)}x2xi64>"
-    region = em.reducer([x.aval.dtype for x in xs], body)
-    return em.ops("reduce_window", outs, *xs, *inits, attrs=", ".join([*axes, pads]), regions=(region,))
+    return em.reduce_window(xs, inits, window.window_dimensions, window.padding, outs, body, window.window_strides,
+                            window.base_dilation, window.window_dilation)
 
 
 def emit_stretched(em, x, window, fill):

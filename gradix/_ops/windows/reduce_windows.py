@@ -91,7 +91,7 @@ class ReduceWindow(Primitive):
         x = em.convert(x, _WIDE) if narrow else x
         aval, fill = make_aval(out.shape, x.aval.dtype), self.identity(x.aval.dtype)
         body = self.body(em, x.aval)
-        if em.platform == "cpu" and out.size and is_small(w):
+        if em.tunes and out.size and is_small(w):
             total = None
             for _, v in emit_slices(em, emit_stretched(em, x, w, fill), w, out.shape):
                 total = v if total is None else self._both(em, total, v)
@@ -143,7 +143,7 @@ def _repeated(x, counts):
 
 class ReduceWindowExtremum(ReduceWindow):
     def body(self, em, aval):
-        return emit_extremum(em, self.hlo) if is_left_to_library(em.platform, aval) else super().body(em, aval)
+        return emit_extremum(em, self.hlo) if is_left_to_library(em.tuned_platform, aval) else super().body(em, aval)
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents

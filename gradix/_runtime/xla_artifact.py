@@ -1,0 +1,212 @@
+"""Modules that travel: StableHLO's portable form, and programs of symbolic shapes made programs of fixed ones."""
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from io import BytesIO
+
+from gradix._base.lazy import lazy_module
+from gradix._runtime.xla_mlir import context, ir
+from gradix._stablehlo.types import tensor_type
+
+stablehlo = lazy_module("jaxlib.mlir.dialects.stablehlo")
+_jax = lazy_module("jaxlib._jax")
+
+MAIN = "main"
+_RENAMED = "_exported_main"
+
+
+def serialize(text: str) -> bytes:
+    """A module as a portable artifact, in a version that readers of four weeks ago understand.
+
+    Raises:
+        ValueError: the text is no module of portable operations.
+    """
+    version = stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4)
+    with context():
+        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version))
+    trust(digest(artifact))
+    return artifact
+
+
+# -- artifacts of unknown origin ----------------------------------------------------------------------------------
+
+_trusted: set[bytes] = set()            # digests of artifacts that may be read in this process
+_SECONDS = 120                          # for reading one in a process of its own
+_READ = ("import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import _jax_mlir_ext as ext; "
+         "from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = ir.DialectRegistry(); ext.register_dialects(registry); "
+         "context = ir.Context(); context.append_dialect_registry(registry); context.load_all_available_dialects(); "
+         "[d.register_dialect(context) for d in (stablehlo, chlo, sdy)]; "
+         "str(_jax.mlir.deserialize_portable_artifact(sys.stdin.buffer.read(), context)); print('whole')")
+
+
+def digest(artifact: bytes) -> bytes:
+    """What tells an artifact from an altered one."""
+    return hashlib.sha256(artifact).digest()
+
+
+def trust(known: bytes) -> None:
+    """Let the artifact of this digest be read: it is as some process of this library wrote it."""
+    if len(_trusted) > 4096:
+        _trusted.clear()
+    _trusted.add(known)
+
+
+def _check(artifact: bytes) -> None:
+    """Read an artifact of unknown origin in another process first: the reader of the compiler ends the process on damaged bytes."""
+    known = digest(artifact)
+    if known in _trusted or not sys.executable:
+        return
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([p for p in sys.path if p])}
+    try:
+        done = subprocess.run([sys.executable, "-c", _READ], input=artifact, capture_output=True, timeout=_SECONDS, env=environment,
+                              check=False)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"the program in the file could not be read within {_SECONDS} seconds.") from None
+    if done.returncode or b"whole" not in done.stdout:
+        raise ValueError("the program in the file is damaged, or of a later version than this library reads.")
+    trust(known)
+
+
+def _bytecode(text: str) -> bytes:
+    buffer = BytesIO()
+    ir.Module.parse(text).operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def choice(texts: Sequence[str], name: str) -> str:
+    """One module out of modules of the same types, whose `main` runs that of the number that is its first argument."""
+    functions, mains = [], []
+    for k, text in enumerate(texts):
+        with context():
+            module = ir.Module.parse(text)
+            old = [op.attributes["sym_name"].value for op in module.body.operations]
+            parts = [op.operation.get_asm(assume_verified=True) for op in module.body.operations]
+            main = next(op for op in module.body.operations if op.attributes["sym_name"].value == MAIN)
+            kind = main.attributes["function_type"].value
+            ins, outs = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+            attributes = [_argument_attributes(a) for a in main.attributes["arg_attrs"]] if "arg_attrs" in main.attributes else []
+        names = {n: f"platform{k}_{n}" for n in old}
+        functions += [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in parts]
+        mains.append(names[MAIN])
+    attributes = attributes or [""] * len(ins)
+    args = ", ".join([f"%a{i}" for i in range(len(ins))])
+    params = ", ".join(['%p: tensor<i32> {jax.global_constant = "_platform_index"}',
+                        *[f"%a{i}: {t}{extra}" for i, (t, extra) in enumerate(zip(ins, attributes))]])
+    result = f"%r{f':{len(outs)}' if len(outs) > 1 else ''} = " if outs else ""
+    names = [f"%r#{i}" if len(outs) > 1 else "%r" for i in range(len(outs))]
+    branches = []
+    for main in mains:
+        call = f"%x{f':{len(outs)}' if len(outs) > 1 else ''} = " if outs else ""
+        inner = [f"%x#{i}" if len(outs) > 1 else "%x" for i in range(len(outs))]
+        branches.append(f"{{\n{call}func.call @{main}({args}) : ({', '.join(ins)}) -> ({', '.join(outs)})\n"
+                        f'"stablehlo.return"({", ".join(inner)}) : ({", ".join(outs)}) -> ()\n}}')
+    body = f'{result}"stablehlo.case"(%p) ({", ".join(branches)}) : (tensor<i32>) -> ({", ".join(outs)})'
+    returned = f"func.return {', '.join(names)} : {', '.join(outs)}" if outs else "func.return"
+    head = f"module @{name} attributes {{jax.uses_shape_polymorphism = true}} {{"
+    return "\n".join([head, f"func.func public @main({params}) -> ({', '.join(outs)}) {{", body, returned, "}", *functions, "}"])
+
+
+def _argument_attributes(attributes) -> str:
+    text = str(attributes)
+    return "" if text == "{}" else f" {text}"
+
+
+def module_text(artifact: bytes) -> str:
+    """The module of a portable artifact as text.
+
+    Raises:
+        ValueError: the bytes are no portable artifact, or one of a later version.
+    """
+    _check(artifact)
+    try:
+        with context():
+            return str(_jax.mlir.deserialize_portable_artifact(artifact, context()))
+    except Exception as e:
+        raise ValueError(f"the program in the file is no StableHLO artifact that this version reads: {str(e).splitlines()[0][:200]}"
+                         ) from None
+
+
+def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str]) -> tuple[str, list[str]]:
+    """The functions of a module for arguments of fixed shapes.
+
+    Args:
+        text: of a module whose `main` may have symbolic shapes.
+        given: the values of its first arguments, int32 scalars.
+        in_avals: the types of the others, of fixed shapes; likewise `out_avals`.
+        unused: makes a name of a function unique.
+
+    Returns:
+        The name of the function that computes the results, and the texts of all.
+
+    Raises:
+        ValueError: the shapes break a promise of the module, which the message tells.
+    """
+    with context():
+        inner = ir.Module.parse(text)
+        main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
+        kind = main.attributes["function_type"].value
+        types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+    whole = _renamed(text, {MAIN: _RENAMED}).replace(f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1)
+    wrapper = _wrapper(given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types)
+    end = whole.rindex("}")
+    whole = whole[:end] + wrapper + whole[end:]
+    try:
+        with context():
+            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True, validate_static_shapes=True)
+    except Exception as e:
+        raise ValueError(_first_message(str(e))) from None
+    return _functions(code, unused)
+
+
+def _first_message(text: str) -> str:
+    found = re.search(r"error: (.*)", text)
+    return (found[1] if found else text.splitlines()[0]).strip()
+
+
+def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
+    """A `main` of fixed types around the module's own."""
+    lines, names = [], []
+    for i, value in enumerate(given):
+        lines.append(f"%g{i} = stablehlo.constant dense<{int(value)}> : {want_ins[i]}")
+        names.append(f"%g{i}")
+    for i, (have, want) in enumerate(zip(ins, want_ins[len(given):])):
+        names.append(f"%a{i}" if have == want else f"%c{i}")
+        if have != want:
+            lines.append(f"%c{i} = stablehlo.convert %a{i} : ({have}) -> {want}")
+    results = []
+    if outs:
+        lines.append(f"%r:{len(outs)} = func.call @{_RENAMED}({', '.join(names)}) : ({', '.join(want_ins)}) -> "
+                     f"({', '.join(want_outs)})")
+    else:
+        lines.append(f"func.call @{_RENAMED}({', '.join(names)}) : ({', '.join(want_ins)}) -> ()")
+    for i, (have, want) in enumerate(zip(want_outs, outs)):
+        results.append(f"%r#{i}" if have == want else f"%o{i}")
+        if have != want:
+            lines.append(f"%o{i} = stablehlo.convert %r#{i} : ({have}) -> {want}")
+    params = ", ".join([f"%a{i}: {t}" for i, t in enumerate(ins)])
+    returned = f"func.return {', '.join(results)} : {', '.join(outs)}" if outs else "func.return"
+    return f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n" + "\n".join([*lines, returned]) + "\n}\n"
+
+
+def _functions(code, unused: Callable[[str], str]) -> tuple[str, list[str]]:
+    """The functions of a module under new names, the name of `main` among them."""
+    with context():
+        module = ir.Module.parse(code)
+        old = [op.attributes["sym_name"].value for op in module.body.operations]
+        texts = [op.operation.get_asm(assume_verified=True) for op in module.body.operations]
+    names = {name: unused("exported" if name == MAIN else f"exported_{name}") for name in old}
+    texts = [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts]
+    return names[MAIN], texts
+
+
+_SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@([A-Za-z_][\w.$]*)')
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """A module's text with functions renamed; what looks like a name inside of a string stays."""
+    return _SYMBOL.sub(lambda m: f"@{names[m[1]]}" if m[1] in names else m[0], text)

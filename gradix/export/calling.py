@@ -1,0 +1,159 @@
+"""Calls of exported programs: a primitive that runs one, and what the transformations make of it."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix import lax
+from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dimensions.solving import Solver, check_constraints
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+from gradix._ops.basis import to_front
+from gradix._ops.random.random import random_unwrap, random_wrap
+from gradix._runtime import xla_artifact
+
+
+def physical(aval):
+    """The type that stands for another one in files: of random keys, their words along a last axis."""
+    if not isinstance(aval.dtype, dtypes.KeyType):
+        return aval
+    return make_aval((*aval.shape, aval.dtype.words), np.dtype("uint32"))
+
+
+def unwrapped(x):
+    """An array as files have it."""
+    return random_unwrap(x) if isinstance(x.aval.dtype, dtypes.KeyType) else x
+
+
+def wrapped(x, aval):
+    """An array of files as one of this type."""
+    return random_wrap(x, aval.dtype._impl) if isinstance(aval.dtype, dtypes.KeyType) else x
+
+
+class CallExported(Primitive):
+    """The results of an exported program for arguments whose types fit it."""
+
+    multiple_results = True
+
+    def abstract(self, *avals, exported):
+        values = variables_of(exported, avals)
+        return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
+
+    def batch(self, size, args, axes, *, exported):
+        """One example after the other: the program is of fixed rank."""
+        moved = [to_front(size, x, a) for x, a in zip(args, axes) if a is not None]
+
+        def one(examples):
+            rest = iter(examples)
+            return bind(self, [x if a is None else next(rest) for x, a in zip(args, axes)], {"exported": exported})
+        return lax.map(one, moved), [0] * len(exported.out_avals)
+
+    def lower(self, em, outs, *xs, exported):
+        check_platform(exported, em.platform)
+        values = variables_of(exported, [x.aval for x in xs])
+        given = [values[name] for name in exported.explicit_dimensions]
+        if len(exported.platforms) > 1:
+            given.insert(0, exported.platforms.index(em.platform))
+        if any(type(n) is not int for n in values.values()):
+            raise NotImplementedError(f"the exported function '{exported.fun_name}' is called with symbolic shapes inside of a program "
+                                      "that is exported itself; call it with fixed shapes, or export the whole from its source.")
+        kept = [xs[i] for i in exported.module_kept_var_idx]
+        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given, [x.aval for x in kept], outs, em._unused)
+        em.functions.extend(texts)
+        return em.call(symbol, outs, *kept)
+
+
+call_exported_p = CallExported("call_exported")
+
+
+def variables_of(exported, avals) -> dict[str, Any]:
+    """The values of an exported function's dimension variables for arguments of these types.
+
+    Raises:
+        ValueError: the types do not fit.
+    """
+    names = argument_names(exported)
+    in_avals = [physical(a) for a in exported.in_avals]
+    for name, want, have in zip(names, in_avals, avals):
+        if want.ndim != have.ndim:
+            raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}.")
+        if want.dtype != have.dtype:
+            raise ValueError(f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
+                             f"{dtypes.dtype_name(have.dtype)}. Convert it with .astype({dtypes.dtype_name(want.dtype)!r}).")
+    bound = dict(exported.bound_dims)
+    solver = Solver(in_avals, names, bound)
+    values = solver.solve([a.shape for a in avals], bound)
+    missing = [n for n in exported.dimension_variables if n not in values]
+    if missing:
+        raise ValueError(f"the exported function '{exported.fun_name}' needs a value for the dimension variable"
+                         f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: call "
+                         f"exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first.")
+    if exported.scope is not None:
+        check_constraints(exported.scope, values, lambda why: ValueError(
+            f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"))
+    return values
+
+
+def _sized(shape: tuple, values: dict) -> tuple:
+    return tuple([d.evaluate(values) if type(d) is SymbolicDim else d for d in shape])
+
+
+def argument_names(exported) -> list[str]:
+    """The places of the arguments, as `args[0]['x']`."""
+    args, kwargs = exported.in_tree.unflatten(list(range(exported.in_tree.num_leaves)))
+    paths = [f"args{keystr(p)}" for p, _ in tree_flatten_with_path(args)[0]]
+    return paths + [f"kwargs{keystr(p)}" for p, _ in tree_flatten_with_path(kwargs)[0]]
+
+
+def check_platform(exported, platform: str) -> None:
+    if platform not in exported.platforms:
+        raise ValueError(f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is used on "
+                         f"'{platform}'. Export it with platforms=({platform!r}, ...).")
+
+
+def call(exported, args: tuple, kwargs: dict):
+    """The results for arguments in their tree."""
+    leaves, tree = tree_flatten((args, kwargs))
+    if tree != exported.in_tree:
+        raise ValueError(_differences(exported, args, kwargs))
+    leaves = [unwrapped(as_array(x)) for x in leaves]
+    avals = [x.aval for x in leaves]
+    variables_of(exported, avals)
+    outs = _differentiable(exported)(*leaves) if any(a.dtype in dtypes.INEXACT for a in avals) else bind(
+        call_exported_p, leaves, {"exported": exported})
+    return exported.out_tree.unflatten([wrapped(x, a) for x, a in zip(outs, exported.out_avals)])
+
+
+def _differences(exported, args, kwargs) -> str:
+    told = []
+    was_args, was_kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
+    for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
+        for path, here, there, why in equality_errors(now, was):
+            told.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")
+    return (f"The invocation args and kwargs must have the same pytree structure as when the function '{exported.fun_name}' was "
+            "exported, but they have the following structural differences:\n" + "\n".join(told))
+
+
+def _differentiable(exported):
+    """The call as a function whose gradient is the exported one."""
+    @custom_vjp
+    def run(*leaves):
+        return tuple(bind(call_exported_p, leaves, {"exported": exported}))
+
+    def forward(*leaves):
+        return run(*leaves), leaves
+
+    def backward(leaves, cts):
+        return tuple(exported.vjp().call(*leaves, *cts))
+
+    run.defvjp(forward, backward)
+    return run
+
+

@@ -1,0 +1,163 @@
+"""`Exported`: a program that was traced and lowered, and can be called, differentiated and written to a file."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradix._base.tree import PyTreeDef
+from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dimensions.solving import Solver
+from gradix._runtime import xla_artifact
+from gradix._stablehlo.open_dimensions import OpenDimensions
+from gradix.export import calling, serialization
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exported:
+    """A function lowered for given types, made by `export` or `deserialize`.
+
+    Attributes:
+        fun_name: the function's name.
+        in_tree: the tree of `(args, kwargs)`.
+        in_avals: the types of the leaves, whose shapes may be symbolic.
+        out_tree: the tree of the results.
+        out_avals: their types.
+        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices, None where it is not said.
+        nr_devices: how many devices the program was lowered for.
+        platforms: the platforms it can be called on.
+        ordered_effects, unordered_effects: the effects of the program.
+        disabled_safety_checks: what `export` was told not to check.
+        mlir_module_serialized: the module, as a portable StableHLO artifact.
+        calling_convention_version: how arguments are passed to the module.
+        module_kept_var_idx: the arguments that the module takes.
+        uses_global_constants: whether the module takes dimensions or the platform.
+        bound_dims: values of dimension variables that no argument has, by name.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import export
+        >>> b, = export.symbolic_shape("b")
+        >>> exported = export.export(gradix.jit(jnp.cumsum))(gradix.ShapeDtypeStruct((b,), jnp.float32))
+        >>> exported.out_avals
+        (ShapedArray(float32[b]),)
+        >>> exported.call(jnp.ones(3))
+        Array([1., 2., 3.], dtype=float32)
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple
+    out_tree: PyTreeDef
+    out_avals: tuple
+    _has_named_shardings: bool
+    _in_named_shardings: tuple
+    _out_named_shardings: tuple
+    in_shardings_hlo: tuple
+    out_shardings_hlo: tuple
+    nr_devices: int
+    platforms: tuple[str, ...]
+    ordered_effects: tuple
+    unordered_effects: tuple
+    disabled_safety_checks: Sequence
+    mlir_module_serialized: bytes
+    calling_convention_version: int
+    module_kept_var_idx: tuple[int, ...]
+    uses_global_constants: bool
+    _get_vjp: Callable[[Exported], Exported] | None
+    bound_dims: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    # -- dimensions -------------------------------------------------------------------------------------------------
+
+    @property
+    def scope(self):
+        """The scope of the dimension variables; None where all shapes are fixed."""
+        return next((d.scope for a in (*self.in_avals, *self.out_avals) for d in a.shape if type(d) is SymbolicDim), None)
+
+    @property
+    def dimension_variables(self) -> tuple[str, ...]:
+        """The names of the dimension variables in the types of arguments and results."""
+        found: set[str] = set()
+        for a in (*self.in_avals, *self.out_avals):
+            for d in a.shape:
+                if type(d) is SymbolicDim:
+                    found |= d.variables()
+        return tuple(sorted(found))
+
+    @property
+    def explicit_dimensions(self) -> tuple[str, ...]:
+        """The dimension variables that the module takes as arguments, since it cannot compute them from sizes."""
+        names = calling.argument_names(self)
+        return OpenDimensions(self.in_avals, Solver(self.in_avals, names), self.dimension_variables).given
+
+    def bind_dims(self, **values: int) -> Exported:
+        """The function with values for dimension variables that no argument has.
+
+        Args:
+            **values: integers by name of the variable.
+
+        Raises:
+            ValueError: there is no such variable, its value follows from the arguments, or is no positive integer.
+        """
+        free = set(self.dimension_variables) - {n for a in self.in_avals for d in a.shape if type(d) is SymbolicDim
+                                                for n in d.variables()}
+        for name, value in values.items():
+            if name not in free:
+                raise ValueError(f"bind_dims: '{name}' is no dimension variable without an argument of the function "
+                                 f"'{self.fun_name}'; those are {sorted(free) or 'none'}.")
+            if type(value) is not int or value < 1:
+                raise ValueError(f"bind_dims: the dimension variable '{name}' is a positive integer, got {value!r}.")
+        return dataclasses.replace(self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items())))
+
+    # -- use ----------------------------------------------------------------------------------------------------------
+
+    def call(self, *args, **kwargs):
+        """The results for arguments in the tree, and of types that fit those, it was exported with.
+
+        It may be jitted, differentiated in reverse mode as often as `vjp` is there, and mapped by `vmap`.
+
+        Raises:
+            ValueError: tree, rank, dtype or sizes do not fit, or the program was exported for other platforms.
+        """
+        return calling.call(self, args, kwargs)
+
+    def mlir_module(self) -> str:
+        """The module as StableHLO text."""
+        return xla_artifact.module_text(self.mlir_module_serialized)
+
+    def has_vjp(self) -> bool:
+        """Whether the gradient is there."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The gradient: of the arguments and the cotangents of the results, all flat, the arguments' cotangents.
+
+        Raises:
+            ValueError: it is not there, because the function was read from a file without it.
+        """
+        if self._get_vjp is None:
+            raise ValueError(f"No VJP is available for the exported function '{self.fun_name}': it was written without. Serialize it "
+                             "with vjp_order=1, or more for higher derivatives.")
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The program as bytes, which `deserialize` reads, and JAX too.
+
+        Args:
+            vjp_order: how many orders of reverse mode go into the file.
+
+        Raises:
+            ValueError: a tree holds nodes of a type that has not been registered for serialization, or dimensions are bound.
+        """
+        return serialization.serialize(self, vjp_order)
+
+    def in_shardings_jax(self, mesh=None) -> Any:
+        """The shardings of the arguments on a mesh; None where none is said."""
+        return self._in_named_shardings
+
+    def out_shardings_jax(self, mesh=None) -> Any:
+        """The shardings of the results on a mesh; None where none is said."""
+        return self._out_named_shardings

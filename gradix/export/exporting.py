@@ -1,0 +1,244 @@
+"""`export`: a jitted function traced for types, with symbolic shapes or not, and lowered for platforms."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from gradix._api.derivatives.autodiff import vjp
+from gradix._api.devices import default_backend
+from gradix._api.jit.jit import JitFunction, jit
+from gradix._api.structs import ShapeDtypeStruct
+from gradix._core import dtypes
+from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dimensions.solving import Solver
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
+from gradix._runtime import program, xla_artifact
+from gradix._stablehlo.emitter import identifier
+from gradix._stablehlo.open_dimensions import OpenDimensions
+from gradix._transforms.cse import simplify
+from gradix._transforms.staging import eval_closed
+from gradix.export import calling
+from gradix.export.exported import Exported
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+# Functions of the runtime that a file may call: they stay as they are from version to version of jaxlib.
+_STABLE_CALLS = re.compile(r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|SPMDFullToShardShape|"
+                           r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|tridiagonal_solve_perturbed_ffi|"
+                           r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|annotate_device_placement|"
+                           r"mhlo\.[a-z_]+)$")
+_CALL = re.compile(r'call_target_name = "([^"]*)"')
+
+
+class DisabledSafetyCheck:
+    """A check that `export` or a call leaves out: made by its class methods.
+
+    Example:
+        >>> from gradix import export
+        >>> export.DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
+        'my_kernel'
+    """
+
+    __slots__ = ("_impl",)
+
+    def __init__(self, _impl: str):
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Let the program be called on platforms it was not exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Let the program call this function of the runtime, whatever becomes of it in other versions."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The function's name, for a check of a custom call."""
+        return self._impl.partition(":")[2] if self._impl.startswith("custom_call:") else None
+
+    def __str__(self) -> str:
+        return self._impl
+
+    __repr__ = __str__
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+
+def default_export_platform() -> str:
+    """The platform that `export` lowers for by default: that of the default device.
+
+    Example:
+        >>> from gradix import export
+        >>> export.default_export_platform()
+        'cpu'
+    """
+    backend = default_backend()
+    return "cuda" if backend == "gpu" else backend
+
+
+def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
+           _override_lowering_rules=None) -> Callable[..., Exported]:
+    """What exports a jitted function for arguments of given types.
+
+    Args:
+        fun_jit: a function returned by `jit`.
+        platforms: to lower for, of "cpu", "cuda", "rocm" and "tpu"; by default that of the default device.
+        disabled_checks: checks to leave out.
+
+    Returns:
+        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the `Exported`. A static argument may be a
+        symbolic dimension that no array has; its value is then given with `Exported.bind_dims`.
+
+    Raises:
+        ValueError: `fun_jit` is not jitted, or sizes of arguments do not determine the variables in them.
+        NotImplementedError: the function calls back into Python, which no file can hold.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import export
+        >>> exported = export.export(gradix.jit(jnp.sin))(1.0)
+        >>> export.deserialize(exported.serialize()).call(0.5)
+        Array(0.47942555, dtype=float32)
+    """
+    if not isinstance(fun_jit, JitFunction):
+        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write export(gradix.jit(f)).")
+    if isinstance(platforms, str):
+        raise TypeError(f"platforms is a sequence of names, got the string {platforms!r}. Write ({platforms!r},).")
+    where = tuple(platforms) if platforms is not None else (default_export_platform(),)
+    if not where or any(p not in PLATFORMS for p in where):
+        raise ValueError(f"platforms must be among {PLATFORMS}, got {where}.")
+
+    def do_export(*args, **kwargs) -> Exported:
+        traced = fun_jit.trace(*args, **kwargs)
+        return _export(traced, where, tuple(disabled_checks))
+    return do_export
+
+
+def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
+    traced = stage._traced
+    if traced.out_tree is None:
+        raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program cannot; export the "
+                                  "plain function.")
+    closed = _physical(_whole(traced))
+    in_avals = tuple([a.update(weak_type=False) for a in traced.avals])
+    shown = _Names(stage.in_tree, in_avals)
+    solver = Solver(closed.in_avals, calling.argument_names(shown))
+    variables = _variables(closed.jaxpr, set())
+    if solver.unsolved:
+        solver.require_solvable()
+    places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
+    modules = [_lowered(closed, traced.name, platform, places) for platform in platforms]
+    if any(m.host_callbacks for m in modules):
+        raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python functions of this "
+                                  "process (callbacks, debug prints). Leave them out of what is exported.")
+    text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
+    _check_calls(text, disabled)
+    effects = sorted(closed.jaxpr.effects, key=str)
+    return Exported(
+        fun_name=traced.name, in_tree=stage.in_tree, in_avals=in_avals, out_tree=traced.out_tree,
+        out_avals=tuple([a.update(weak_type=False) for a in traced.jaxpr.out_avals]),
+        _has_named_shardings=True, _in_named_shardings=(None,) * len(in_avals),
+        _out_named_shardings=(None,) * len(closed.out_avals), in_shardings_hlo=(None,) * len(in_avals),
+        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=1, platforms=platforms, ordered_effects=(),
+        unordered_effects=tuple(effects), disabled_safety_checks=disabled, mlir_module_serialized=xla_artifact.serialize(text),
+        calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
+        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled))
+
+
+class _Names:
+    """What `argument_names` asks of an exported function."""
+
+    def __init__(self, in_tree, in_avals):
+        self.in_tree, self.in_avals = in_tree, in_avals
+
+
+def _whole(traced) -> ClosedJaxpr:
+    """The program of the arguments, captured arrays as its constants."""
+    n = len(traced.consts)
+    jaxpr = traced.jaxpr.jaxpr
+    if not n:
+        return traced.jaxpr
+    return ClosedJaxpr(Jaxpr([*jaxpr.constvars, *jaxpr.invars[:n]], jaxpr.invars[n:], jaxpr.outvars, jaxpr.eqns, jaxpr.effects,
+                             jaxpr.debug_info), [*traced.jaxpr.consts, *traced.consts])
+
+
+def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program on arrays as files have them."""
+    ins, outs = closed.in_avals, closed.out_avals
+    if all(calling.physical(a) is a for a in (*ins, *outs)):
+        return closed
+
+    def run(*args):
+        results = eval_closed(closed, *[calling.wrapped(x, a) for x, a in zip(args, ins)])
+        return [calling.unwrapped(x) for x in results]
+    return jit(run).trace(*[ShapeDtypeStruct(p.shape, p.dtype) for p in map(calling.physical, ins)]).jaxpr
+
+
+def _variables(x, found: set) -> set:
+    """The names of the dimension variables anywhere in a program, a type or a parameter."""
+    kind = type(x)
+    if kind is SymbolicDim:
+        found |= x.variables()
+    elif kind is ClosedJaxpr:
+        _variables(x.jaxpr, found)
+    elif kind is Jaxpr:
+        for v in (*x.constvars, *x.invars):
+            _variables(v.aval.shape, found)
+        for eqn in x.eqns:
+            for v in eqn.outvars:
+                _variables(v.aval.shape, found)
+            for value in eqn.params.values():
+                _variables(value, found)
+    elif isinstance(x, (tuple, list)):
+        for value in x:
+            _variables(value, found)
+    return found
+
+
+def _lowered(closed: ClosedJaxpr, name: str, platform: str, places):
+    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites={}, dimensions=places,
+                         module_attrs={"jax.uses_shape_polymorphism": places is not None})
+
+
+def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
+    """One module out of one for each platform; with several, a first argument tells which is taken."""
+    if len(modules) == 1:
+        return modules[0].text, tuple(modules[0].kept)
+    return xla_artifact.choice([m.text for m in modules], identifier(name)), tuple(modules[0].kept)
+
+
+def _check_calls(text: str, disabled: tuple) -> None:
+    allowed = {c.is_custom_call() for c in disabled}
+    wrong = sorted({t for t in _CALL.findall(text) if t not in allowed and not _STABLE_CALLS.match(t)})
+    if wrong:
+        raise ValueError(f"Cannot serialize code with custom calls whose targets have no compatibility guarantees: {', '.join(wrong)}. "
+                         "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same.")
+
+
+def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple):
+    """What makes the exported gradient of an exported function."""
+    n = len(closed.in_avals)
+
+    def fun_vjp(*flat):
+        _, pull = vjp(lambda *primals: eval_closed(closed, *primals), *flat[:n])
+        return pull(list(flat[n:]))
+
+    fun_vjp.__name__ = f"{traced.name}_vjp"
+
+    def get_vjp(primal: Exported) -> Exported:
+        outs = [calling.physical(a) for a in primal.out_avals]
+        cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
+        args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
+        return export(jit(fun_vjp, keep_unused=True), platforms=platforms, disabled_checks=disabled)(*args, *cts)
+    return get_vjp
+
+

@@ -1,0 +1,27 @@
+"""`deserialize`: exported functions out of files."""
+from __future__ import annotations
+
+from gradix.export import serialization
+from gradix.export.exported import Exported
+from gradix.export.exporting import DisabledSafetyCheck
+
+
+def deserialize(blob: bytearray | bytes) -> Exported:
+    """The exported function out of the bytes that `Exported.serialize` of this library or of JAX gave.
+
+    Nothing in the bytes is executed when they are read, and all that they point to is checked to lie within them.
+
+    Raises:
+        ValueError: the bytes are damaged, no such file, or of a version that this library does not read.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import export
+        >>> blob = export.export(gradix.jit(lambda x: 2 * x))(1.0).serialize()
+        >>> export.deserialize(blob).call(3.0)
+        Array(6., dtype=float32)
+    """
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, 'rb').read().")
+    fields, gradient = serialization.read_fields(bytes(blob))
+    return serialization.made(Exported, DisabledSafetyCheck, fields, gradient)

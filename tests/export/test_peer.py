@@ -1,0 +1,76 @@
+"""Files read by the reference implementation, and its files read here."""
+import importlib.util
+
+import numpy as np
+import pytest
+
+import gradix
+from gradix import export
+from tests.export.common import SIZES, arrays_of, function_of, numbers, specs_of
+from tests.export.programs import PROGRAMS
+
+pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
+
+SKIPPED = ("slogdet",)                  # named tuples of either library, which are not registered
+
+
+@pytest.fixture(scope="module")
+def peer():
+    import jax
+    from jax import export as jax_export, lax, numpy as jnp
+    return {"jax": jax, "export": jax_export, "names": {"jax": jax, "jnp": jnp, "lax": lax}}
+
+
+def both_ways(peer, text, shapes):
+    jax, their = peer["jax"], peer["export"]
+    args = arrays_of(shapes, SIZES[0])
+    ours = export.export(gradix.jit(function_of(text, len(shapes))))(*specs_of(shapes))
+    compare(their.deserialize(ours.serialize()).call(*args), ours.call(*args))
+    try:
+        theirs = their.export(jax.jit(function_of(text, len(shapes), peer["names"])))(*specs_of(shapes, jax, their))
+    except Exception:
+        return                          # what it does not export is no file
+    compare(export.deserialize(theirs.serialize()).call(*args), theirs.call(*args))
+
+
+def compare(have, want):
+    have, want = gradix.tree.leaves(have), gradix.tree.leaves(want)
+    assert len(have) == len(want)
+    for h, w in zip(have, want):
+        assert h.shape == w.shape and str(h.dtype) == str(w.dtype)
+        if "key" not in str(h.dtype):
+            np.testing.assert_allclose(numbers(h), numbers(w), rtol=1e-3, atol=1e-4)
+
+
+CASES = [p for p in PROGRAMS if not any(s in p[0] for s in SKIPPED)]
+
+
+@pytest.mark.parametrize(("text", "shapes"), CASES[5::60])
+def test_files_go_both_ways(peer, text, shapes):
+    both_ways(peer, text, shapes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "shapes"), CASES)
+def test_all_files_go_both_ways(peer, text, shapes):
+    both_ways(peer, text, shapes)
+
+
+def test_gradients_of_second_order_go_both_ways(peer):
+    jax, their = peer["jax"], peer["export"]
+    text, shapes, x = "(jnp.sin(x) * x.shape[0]).sum()", ("a, 3",), np.ones((2, 3), "f4")
+    ours = export.export(gradix.jit(function_of(text, 1)))(*specs_of(shapes))
+    theirs = their.export(jax.jit(function_of(text, 1, peer["names"])))(*specs_of(shapes, jax, their))
+    f, g = their.deserialize(ours.serialize(vjp_order=2)).call, export.deserialize(theirs.serialize(vjp_order=2)).call
+    second = [lib.grad(lambda x, fn=fn, lib=lib: lib.grad(fn)(x).sum())(x) for lib, fn in ((jax, f), (gradix, g))]
+    np.testing.assert_allclose(second[0], -2 * np.sin(x), rtol=1e-5)
+    np.testing.assert_allclose(second[1], -2 * np.sin(x), rtol=1e-5)
+
+
+def test_keys_and_platforms_go_both_ways(peer):
+    jax, their = peer["jax"], peer["export"]
+    ours = export.export(gradix.jit(lambda k: gradix.random.uniform(k, (3,))), platforms=("cpu", "tpu"))(gradix.random.key(0))
+    theirs = their.export(jax.jit(lambda k: jax.random.uniform(k, (3,))), platforms=("cpu", "tpu"))(jax.random.key(0))
+    want = jax.random.uniform(jax.random.key(5), (3,))
+    np.testing.assert_array_equal(their.deserialize(ours.serialize()).call(jax.random.key(5)), want)
+    np.testing.assert_array_equal(export.deserialize(theirs.serialize()).call(gradix.random.key(5)), want)
