@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
-from gradix._core.refs import AbstractRef, LocalRef, Ref
+from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime.program import Program
 
@@ -44,8 +44,12 @@ def bound_refs(function: Callable, leaves, tree) -> Callable:
 
 def inner_refs(leaves, given) -> tuple[list, list[Ref]]:
     """Arguments with a ref of its own for each that is a ref outside, and these refs."""
-    pairs = [(Ref(AbstractRef(g.aval), g), True) if isinstance(x, Ref) else (g, False) for x, g in zip(leaves, given)]
+    pairs = [(Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False) for x, g in zip(leaves, given)]
     return [x for x, _ in pairs], [x for x, is_new in pairs if is_new]
+
+
+def _forked(ref: Ref):
+    return ref.aval.kind if isinstance(ref.aval.kind, ForkedKind) else None
 
 
 def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):

@@ -16,6 +16,7 @@ _CONSUMERS = frozenset(("random_bits", "random_split"))
 _MOVERS = frozenset(("slice", "squeeze", "reshape", "rev", "transpose", "broadcast_in_dim", "concatenate", "stack",
                      "unstack",
                      "split", "tile", "copy", "copy_p", "optimization_barrier"))
+_PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}       # primitives that take places -> operands before these
 
 
 class KeyFlow:
@@ -100,6 +101,7 @@ class _Walk:
     def __init__(self):
         self.count = 0
         self.uses: dict[int, Use] = {}
+        self.either: dict[int, tuple[int, ...]] = {}        # a key that is one of some others, chosen as the program runs
         self.caller: tuple | None = None        # the name and place of the library function being walked
         self.repeated = False                   # inside a recomputation, which draws the same numbers on purpose
 
@@ -136,6 +138,12 @@ class _Walk:
         elif name in _MOVERS:
             out = eqn.primitive.host(*ins, **eqn.params)
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
+        elif name == "select_n":
+            return [self.chosen(ins[1:])]
+        elif name in _PLACED and all(type(v) is Literal for v in eqn.invars[_PLACED[name]:]):
+            n = _PLACED[name]
+            starts = [np.asarray(v.val) for v in eqn.invars[n:]]
+            return [np.asarray(eqn.primitive.host(*ins[:n], *starts, **eqn.params))]
         elif name == "scan":
             return self.scan(eqn, ins)
         elif name == "while":
@@ -147,11 +155,23 @@ class _Walk:
     def consume(self, eqn, ids) -> None:
         by, place = self.caller or (eqn.primitive.name, eqn.source)
         use = Use(by, place)
-        numbers = np.unique(ids).tolist()
+        numbers = sorted({n for i in np.unique(ids).tolist() for n in self.either.get(i, (i,))})
         again = next((n for n in numbers if n in self.uses), None)
         if again is not None and not self.repeated:
             raise reused(f"In {by}, argument 0 is a key that is already consumed.", self.uses[again], use)
         self.uses.update((n, use) for n in numbers if n not in self.uses)
+
+    def chosen(self, cases) -> np.ndarray:
+        """Keys each of which is one of its cases: using it counts as using all of them."""
+        out = np.empty(cases[0].shape, np.int64)
+        for place in np.ndindex(out.shape):
+            numbers = sorted({n for c in cases for n in self.either.get(int(c[place]), (int(c[place]),))})
+            out[place] = numbers[0]
+            if len(numbers) > 1:
+                self.count += 1
+                out[place] = self.count - 1
+                self.either[self.count - 1] = tuple(numbers)
+        return out
 
     def inner(self, eqn, ins) -> list:
         """The results of an equation that calls a program, or of any other, whose keys are new ones."""

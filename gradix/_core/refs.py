@@ -50,8 +50,21 @@ class AbstractRef(AbstractValue):
         return hash((AbstractRef, self.inner_aval, self.kind))
 
 
+class ForkedKind:
+    """The kind of a ref that under `vmap` becomes one state for each example."""
+
+    __slots__ = ()
+
+    def fork(self, ref: Ref, size: int):
+        """The states of `size` examples along a first axis; the one outside goes on, so that it never gives the same again."""
+        raise NotImplementedError
+
+
 class LocalRef:
-    """A `Ref` from outside a program being traced, inside it: the input it came in as, and what it holds now."""
+    """A `Ref` from outside a program being traced, inside it: the input it came in as, and what it holds now.
+
+    Inside a mapped function, which has no inputs to record, `var` is None.
+    """
 
     __slots__ = ("ref", "var", "value", "is_written")
 
@@ -105,7 +118,7 @@ class Ref:
             ValueError: the array belongs to a transformation the ref is outside of.
         """
         local = self._local()
-        level = self._level if local is None else value_level()
+        level = self._level if local is None else value_level(local)
         if isinstance(value, Tracer) and level <= value._trace.level < LEAKED:
             if self.aval.kind is None:
                 raise _inside_of(self, value)
@@ -123,6 +136,10 @@ class Ref:
         if s.depth < self._level:                      # the function it was made in has returned
             self._level = s.depth
         stage: Any = s.stage
+        mapped = s.mapped
+        if mapped is not None and mapped.level >= self._level and isinstance(self.aval.kind, ForkedKind) and (
+                stage is None or mapped.level > stage.level):
+            return mapped.local(self)
         if stage is not None and stage.level >= self._level:
             return stage.local(self)
         if self._value is None:
@@ -173,10 +190,10 @@ class Ref:
         return new_ref, (self.read(),)
 
 
-def value_level() -> int:
-    """The level of the traces inside the program being traced."""
-    assert state.stage is not None
-    return state.stage.level + 1
+def value_level(local: LocalRef) -> int:
+    """The level of the traces inside the one that a stand-in belongs to."""
+    trace: Any = state.mapped if local.var is None else state.stage
+    return trace.level + 1
 
 
 class _At:

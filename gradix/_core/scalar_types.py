@@ -1,6 +1,7 @@
 """The element types arrays may have: NumPy's, the small floats and integers of ml_dtypes, and random keys."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -69,24 +70,41 @@ class KeyType(ExtendedDType):
         True
     """
 
-    __slots__ = ("_impl",)
+    __slots__ = ("_impl", "key_shape")
     _made: dict[str, KeyType] = {}
 
     def __new__(cls, impl: str):
         return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
 
     def __init__(self, impl: str):
-        super().__init__(f"key<{impl}>", prng_key, np.dtype(_KEY_STORAGE.get(impl, "uint64")))
+        tag, storage, key_shape = _MADE_BY_USERS.get(impl) or (impl, _KEY_STORAGE.get(impl, "uint64"), None)
+        super().__init__(f"key<{tag}>", prng_key, np.dtype(storage))
         self._impl = impl
+        self.key_shape: tuple[int, ...] = key_shape or (self.itemsize // 4,)
 
     @property
     def words(self) -> int:
         """How many uint32 words a key has."""
-        return self.itemsize // 4
+        return prod(self.key_shape)
+
+    @classmethod
+    def define(cls, impl: str, tag: str, key_shape: tuple[int, ...]) -> KeyType:
+        """The dtype of the keys of a user's generator: uint32 words of a shape, four of them at most.
+
+        Raises:
+            ValueError: a key has more words, or none.
+        """
+        words = prod(key_shape)
+        storage = {1: "uint32", 2: "uint64", 3: "complex128", 4: "complex128"}.get(words)
+        if storage is None:
+            raise ValueError(f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. Keep what "
+                             "more the generator needs in functions of the key.")
+        _MADE_BY_USERS[impl] = tag, storage, key_shape
+        return cls(impl)
 
     def filled(self, word: int) -> np.ndarray:
         """A key, in its stored form, whose words are all this one."""
-        return np.full(self.words, word & 0xFFFFFFFF, np.uint32).view(self.physical).reshape(())
+        return np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32).view(self.physical).reshape(())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is KeyType and self._impl == other._impl)
@@ -98,6 +116,7 @@ class KeyType(ExtendedDType):
         return KeyType, (self._impl,)
 
 
+_MADE_BY_USERS: dict[str, tuple] = {}           # generator -> tag, storage, shape of a key
 _KEY_STORAGE = {"phx2": "uint32", "fry4": "complex128", "rbg": "complex128", "urbg": "complex128"}
 KEYS = {"threefry2x32": KeyType("fry"), "threefry4x32": KeyType("fry4"), "philox2x32": KeyType("phx2"),
         "philox4x32": KeyType("phx4"), "rbg": KeyType("rbg"), "unsafe_rbg": KeyType("urbg")}       # by generator

@@ -176,6 +176,7 @@ def _named(function) -> str:
 class _State(threading.local):
     stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
     depth: int = 0
+    mapped: Any = None              # the innermost trace that maps over examples
     axes: dict = {}                 # named axis -> its trace
     manual: frozenset = frozenset()             # mesh axes over which types tell whether values vary
     place: source.SourcePlace | None = None     # where what is staged now comes from; None: walk the stack

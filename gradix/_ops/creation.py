@@ -12,7 +12,7 @@ from gradix._core.dtypes import COMPLEX, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import broadcast_in_dim_p, zeros
+from gradix._ops.basis import broadcast_in_dim_p, broadcast_to, zeros
 from gradix._ops.canonicalization import canonical_shape, check_sizes, memoised
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.families import NonDifferentiable
@@ -160,7 +160,10 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
 
 
 def _filled_keys(shape, value, dtype):
-    """Keys whose words all hold the value."""
+    """Keys whose words all hold the value, or copies of a key."""
+    given = getattr(value, "aval", None)
+    if given is not None and given.dtype == dtype:
+        return broadcast_to(value, shape)
     scalar = ArrayImpl(dtype.filled(int(np.asarray(value))), make_aval((), dtype))
     return _filled(shape, scalar)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 from gradix._core import dtypes
 from gradix._core.aval import ShapedArray
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
-from gradix._core.trace import Interpreter, Tracer, new_level
+from gradix._core.refs import LocalRef, Ref
+from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import move_axis, to_axis, zeros
 from gradix._transforms.staging import eval_closed, stage
 
@@ -59,10 +60,26 @@ class BatchTrace(Interpreter):
     """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
 
     doing = "mapping"
+    outer: BatchTrace | None = None     # the trace that maps around this one
+    forks: dict = {}                    # states that each example has of its own; replaced when the first is met
 
     def __init__(self, axis: AxisData):
         self.axis = axis
         self.size = axis.size
+
+    def local(self, ref: Ref) -> LocalRef:
+        """What stands for a state from outside that differs per example: forked when it is first met."""
+        found = self.forks.get(ref)
+        if found is None:
+            state.mapped = self.outer
+            try:
+                rows = ref.aval.kind.fork(ref, self.size)
+            finally:
+                state.mapped = self
+            if not self.forks:
+                self.forks = {}
+            found = self.forks[ref] = LocalRef(ref, None, BatchTracer(self, rows, 0))
+        return found
 
     def interpret(self, prim, args, params):
         return self.map(prim, args, params) if self.done is None else self.done.once(self.map, prim, args, params)
@@ -108,9 +125,14 @@ def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
     """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere)."""
     trace = EmptyBatchTrace(axis) if type(axis.size) is int and axis.size == 0 else BatchTrace(axis)
     trace.function = function
+    trace.outer = state.mapped
     with new_level(trace, axis=axis.name):
-        pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
-                                                    for x, a in zip(args, in_axes)])]
+        state.mapped = trace
+        try:
+            pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
+                                                        for x, a in zip(args, in_axes)])]
+        finally:
+            state.mapped = trace.outer
     return [v for v, _ in pairs], [a for _, a in pairs]
 
 

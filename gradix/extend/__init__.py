@@ -4,5 +4,6 @@ from gradix.extend import (
     core as core,
     linear_util as linear_util,
     mlir as mlir,
+    random as random,
     source_info_util as source_info_util,
 )

@@ -1,6 +1,8 @@
 """How arrays are printed, and the options of that, which are NumPy's."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix._core.array import ArrayImpl
@@ -38,7 +40,8 @@ def _width(given: int | None) -> int:
 def _words(keys: ArrayImpl) -> np.ndarray:
     """The words of each key."""
     host = np.ascontiguousarray(keys.host)
-    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)
+    made: Any = keys.aval.dtype
+    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)[..., :made.words].reshape((*keys.aval.shape, *made.key_shape))
 
 
 def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):

@@ -70,6 +70,8 @@ def _host_number(x, dtype) -> np.ndarray:
             default = dtypes.python_scalar_dtype(int)
             dtypes.check_python_int(x, default)         # int8(3) + 300 wraps, as for an int32 300
             return np.asarray(x, default).astype(dtype)
+    if dtypes.is_extended(dtype):
+        return dtype.filled(int(x))
     if isinstance(x, float) and dtype in dtypes.INTEGER:    # as arrays convert: to the nearest integer there is
         info = dtypes.iinfo(dtype)
         x = 0 if x != x else int(min(max(x, int(info.min)), int(info.max)))

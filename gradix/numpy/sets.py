@@ -88,6 +88,9 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
         (Array([1, 2, 3], dtype=int32), Array([2, 1, 1], dtype=int32))
     """
     x = as_operand("unique", ar)
+    if dtypes.is_extended(x.aval.dtype):
+        raise TypeError(f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare their words, "
+                        "random.key_data(keys).")
     shape = x.aval.shape
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)

@@ -43,6 +43,7 @@ from gradix.random.gammas import (
     loggamma as loggamma,
     t as t,
 )
+from gradix.random.generator import Generator as Generator
 from gradix.random.integers import randint as randint
 from gradix.random.keys import (
     PRNGKey as PRNGKey,

@@ -19,6 +19,7 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.canonicalization import canonical_shape
+from gradix._ops.random.generators import is_composed
 
 EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than compiling a program for it
 COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself
@@ -92,7 +93,8 @@ def size_of(shape: tuple) -> Any:
 
 def on_host(key) -> bool:
     """Whether a draw from this key may be computed by NumPy at once."""
-    return state.stage is None and type(key) is ArrayImpl and _options.gradix_eager != "xla"
+    return (state.stage is None and type(key) is ArrayImpl and _options.gradix_eager != "xla"
+            and (key.aval.dtype is dtypes.KEY or not is_composed(key.aval.dtype)))
 
 
 # -- dtypes --------------------------------------------------------------------------------------------------------

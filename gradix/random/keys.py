@@ -55,7 +55,7 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     """A single key as a typed one, and whether it was given as raw words."""
     keys, raw = typed_keys(name, key)
     if keys.aval.shape:
-        shape = (*keys.aval.shape, keys.aval.dtype.words) if raw else keys.aval.shape
+        shape = (*keys.aval.shape, *keys.aval.dtype.key_shape) if raw else keys.aval.shape
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
                          "gradix.vmap for "
                          f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
@@ -75,7 +75,7 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
     if isinstance(words.aval.dtype, dtypes.KeyType):
         return words, False
     made = resolve_impl(None)
-    if words.aval.dtype != U32 or words.aval.shape[-1:] != (made.words,):
+    if words.aval.dtype != U32 or words.aval.shape[-len(made.key_shape):] != made.key_shape:
         raise TypeError(_not_words(name, words.aval, made))
     if _options.jax_legacy_prng_key != "allow":
         _refuse_raw(name)
@@ -92,7 +92,7 @@ def _no_key(name: str, key) -> str:
 def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
     wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
-             f"expected key_data.shape to end with ({made.words},); got shape={aval.shape} for impl={_IMPLS[made]!r}")
+             f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for impl={_impl_of(made)!r}")
     other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,)) else (
         " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, impl=...) "
         "names another one.")
@@ -191,7 +191,7 @@ def resolve_impl(impl) -> dtypes.KeyType:
     spec = _options.jax_default_prng_impl if impl is None else impl
     if isinstance(spec, dtypes.KeyType):
         return spec
-    found = dtypes.KEYS.get(spec)
+    found = dtypes.KEYS.get(spec) if isinstance(spec, str) else getattr(spec, "key_dtype", None)
     if found is None:
         raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
                          f"{', '.join(map(repr, dtypes.KEYS))}?")
@@ -241,20 +241,33 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     """
     made = resolve_impl(dtype if impl is None else impl)
     words = as_array(key_bits_array)
-    if isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32 or words.aval.shape[-1:] != (made.words,):
+    if (isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32
+            or words.aval.shape[-len(made.key_shape):] != made.key_shape):
         raise TypeError(_not_words("wrap_key_data", words.aval, made))
     return _random.random_wrap(words, made._impl)
 
 
-def key_impl(keys) -> str:
-    """The name of the generator of these keys.
+def key_impl(keys):
+    """The name of the generator of these keys; of a user's own, what `define_prng_impl` gave.
 
     Example:
         >>> from gradix import random
         >>> random.key_impl(random.key(0))
         'threefry2x32'
     """
-    return _IMPLS[typed_keys("key_impl", keys)[0].aval.dtype]
+    return _impl_of(typed_keys("key_impl", keys)[0].aval.dtype)
+
+
+def _impl_of(made: dtypes.KeyType):
+    return _IMPLS.get(made) or _defined[made]
+
+
+_defined: dict[dtypes.KeyType, Any] = {}        # key dtypes of users' generators -> what they are named by
+
+
+def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
+    """Let `impl`, any hashable object, name the generator whose keys have this dtype."""
+    _defined[made] = impl
 
 
 # -- deriving keys -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from operator import index as as_index
 
 from gradix._api.derivatives.checkpoint import checkpoint
+from gradix._api.refs import give_back
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import DebugInfo
@@ -13,7 +14,7 @@ from gradix._ops.indexing.slicing import index_in_dim, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch
-from gradix._transforms.staging import stage_open
+from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
 
 
 def check_chunk_size(name: str, chunk_size) -> int | None:
@@ -74,9 +75,12 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
         return first or [], [0 if m else None for m in mapped]
     xs = [reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:])) for x in rows]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
-    body, consts = stage_open(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
+    traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
+    refs = written(traced[2])
+    body, consts = hoist(*with_refs(*traced, refs))
+    results = give_back(refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, 1))
     outs = []
-    for i, y in enumerate(bind_scan(body, consts, [], xs, turns, False, 1)):
+    for i, y in enumerate(results):
         if not mapped[i]:
             outs.append(index_in_dim(y, 0, 0, keepdims=False))
             continue

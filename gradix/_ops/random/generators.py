@@ -3,12 +3,27 @@
 Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`, on keys as they are stored) and
 once in StableHLO (`emit_…`). `together` tells those of which the first of an array of keys draws for all.
 """
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from gradix._core import dtypes
 from gradix._ops.random.counters import CounterBased, philox2x32, philox4x32, threefry4x32
 from gradix._ops.random.rbg import Rbg, UnsafeRbg
 from gradix._ops.random.threefry import Threefry2x32
 
-GENERATORS = {
+
+class Composed:
+    """A user's generator: functions of arrays of words and of what is asked, for many keys at once."""
+
+    together = False
+
+    def __init__(self, seed: Callable, split: Callable, random_bits: Callable, fold_in: Callable):
+        self.seed, self.split, self.random_bits, self.fold_in = seed, split, random_bits, fold_in
+
+
+GENERATORS: dict[str, Any] = {
     "fry": Threefry2x32(),
     "fry4": CounterBased(threefry4x32, 4, 4, dtypes.KeyType("fry4").physical, seed_is_key=True),
     "phx2": CounterBased(philox2x32, 1, 2, dtypes.KeyType("phx2").physical),
@@ -21,3 +36,8 @@ GENERATORS = {
 def draws_together(dtype) -> bool:
     """Whether the first of an array of keys of this dtype draws for all."""
     return GENERATORS[dtype._impl].together
+
+
+def is_composed(dtype) -> bool:
+    """Whether the keys of this dtype belong to a generator that a user wrote."""
+    return isinstance(GENERATORS[dtype._impl], Composed)

@@ -9,12 +9,12 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import move_axis
+from gradix._ops.basis import broadcast_to, move_axis
 from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
 from gradix._ops.kernel_loops import apart
 from gradix._ops.operands import as_operand, operands
-from gradix._ops.random.generators import GENERATORS
-from gradix._ops.random.storage import U32, U64, emit_unwrap, emit_wrap, keys_of, words_of
+from gradix._ops.random.generators import GENERATORS, Composed, is_composed
+from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
 from gradix._ops.random.threefry import blocks, emit_blocks
 
 _SHORT_ROW, _LARGE = 32, 1 << 12        # elements
@@ -72,36 +72,59 @@ class RandomWrap(_Keys):
             raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
                             f"got dtype={dtypes.dtype_name(words.dtype)}")
         made = dtypes.KeyType(impl)
-        if words.shape[-1:] != (made.words,):
-            raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with ({made.words},); "
+        n = len(made.key_shape)
+        if words.shape[-n:] != made.key_shape:
+            raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with {made.key_shape}; "
                             f"got shape={words.shape}")
-        return make_aval(words.shape[:-1], made)
+        return make_aval(words.shape[:-n], made)
 
     def host(self, words, *, impl):
-        return keys_of(np.array(words, order="C"), dtypes.KeyType(impl).physical)       # a copy: these are new keys
+        made = dtypes.KeyType(impl)
+        flat = np.array(words, order="C").reshape((*words.shape[:words.ndim - len(made.key_shape)], made.words))
+        unused = made.itemsize // 4 - made.words
+        if unused:
+            flat = np.concatenate([flat, np.zeros((*flat.shape[:-1], unused), U32)], -1)
+        return keys_of(flat, made.physical)                     # of a copy: these are new keys
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, (move_axis(args[0], axes[0], 0),), {"impl": impl}), 0
 
     def lower(self, em, out, words, *, impl):
+        made = out.dtype
+        if len(made.key_shape) > 1:
+            words = em.reshape(words, (*out.shape, made.words))
+        if made.itemsize // 4 != made.words:
+            zeros = em.constant(0, make_aval((*out.shape, made.itemsize // 4 - made.words), U32))
+            whole = make_aval((*out.shape, made.itemsize // 4), U32)
+            words = em.op("concatenate", whole, words, zeros, attrs=f"dimension = {out.ndim} : i64")
         return emit_wrap(em, words, out)
 
 
 class RandomUnwrap(_Keys):
     """The raw words of typed keys: key<fry>[...] becomes uint32[..., 2], key<rbg>[...] uint32[..., 4]."""
 
-    def abstract(self, keys):
+    def abstract(self, keys, *, impl="fry"):
         _check_key("random_unwrap", keys)
-        return make_aval((*keys.shape, keys.dtype.words), U32)
+        return make_aval((*keys.shape, *keys.dtype.key_shape), U32)
 
-    def host(self, keys):
-        return words_of(keys)
+    def host(self, keys, *, impl="fry"):
+        if impl == "fry":
+            return words_of(keys)
+        made = dtypes.KeyType(impl)
+        return words_of(keys)[..., :made.words].reshape((*keys.shape, *made.key_shape))
 
-    def batch(self, size, args, axes):
-        return bind(self, args, {}), axes[0]
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), axes[0]
 
-    def lower(self, em, out, keys):
-        return emit_unwrap(em, keys, out)
+    def lower(self, em, out, keys, *, impl="fry"):
+        if impl == "fry":
+            return emit_unwrap(em, keys, out)
+        made = dtypes.KeyType(impl)
+        stored = make_aval((*keys.aval.shape, made.itemsize // 4), U32)
+        words = emit_unwrap(em, keys, stored)
+        if stored.shape[-1] != made.words:
+            words = emit_slice(em, words, 0, made.words)
+        return words if words.aval.shape == out.shape else em.reshape(words, out.shape)
 
 
 class RandomSplit(_Keys):
@@ -215,7 +238,48 @@ class Threefry(_Keys):
         return emit_blocks(em, k0, k1, x0, x1, tuple(range(len(shape))))
 
 
+class _ByFunctions:
+    """What makes a primitive call the functions of a user's generator, in whatever trace there is."""
+
+    host = lower = None
+
+    def run(self, args, params):
+        return self.expand(*args, **params)
+
+
+class ComposedSeed(_ByFunctions, RandomSeed):
+    """Keys from seeds by a user's function."""
+
+    def expand(self, seeds, *, impl):
+        return random_wrap(GENERATORS[impl].seed(seeds), impl)
+
+
+class ComposedSplit(_ByFunctions, RandomSplit):
+    """New keys by a user's function."""
+
+    def expand(self, keys, *, shape, impl):
+        return random_wrap(GENERATORS[impl].split(random_unwrap(keys), shape), impl)
+
+
+class ComposedFoldIn(_ByFunctions, RandomFoldIn):
+    """Keys and data by a user's function."""
+
+    def expand(self, keys, data, *, impl):
+        shape = broadcast_shapes_of("random_fold_in", (keys.aval, data.aval))
+        keys, data = [broadcast_to(x, shape) for x in (keys, data)]
+        return random_wrap(GENERATORS[impl].fold_in(random_unwrap(keys), data), impl)
+
+
+class ComposedBits(_ByFunctions, RandomBits):
+    """Bits by a user's function."""
+
+    def expand(self, keys, *, bit_width, shape, impl):
+        return GENERATORS[impl].random_bits(random_unwrap(keys), bit_width, shape)
+
+
 random_seed_p = RandomSeed("random_seed")
+composed_seed_p, composed_split_p = ComposedSeed("random_seed"), ComposedSplit("random_split")
+composed_fold_in_p, composed_bits_p = ComposedFoldIn("random_fold_in"), ComposedBits("random_bits")
 random_wrap_p = RandomWrap("random_wrap")
 random_unwrap_p = RandomUnwrap("random_unwrap")
 random_split_p = RandomSplit("random_split")
@@ -227,7 +291,8 @@ threefry2x32_p = Threefry("threefry2x32")
 
 def random_seed(seeds, impl: str = "fry"):
     """Typed keys from integer seeds, one per element."""
-    return bind(random_seed_p, (as_operand("random_seed", seeds),), {"impl": impl})
+    prim = composed_seed_p if isinstance(GENERATORS.get(impl), Composed) else random_seed_p
+    return bind(prim, (as_operand("random_seed", seeds),), {"impl": impl})
 
 
 def random_wrap(words, impl: str = "fry"):
@@ -237,19 +302,30 @@ def random_wrap(words, impl: str = "fry"):
 
 def random_unwrap(keys):
     """The raw words of typed keys."""
-    return bind(random_unwrap_p, (as_operand("random_unwrap", keys),), {})
+    keys = as_operand("random_unwrap", keys)
+    impl = getattr(keys.aval.dtype, "_impl", "fry")
+    return bind(random_unwrap_p, (keys,), {"impl": impl} if _is_of_user(keys) else {})
 
 
 def random_split(keys, shape):
     """New keys of `shape` from each key."""
     keys = as_operand("random_split", keys)
-    return bind(random_split_p, (keys,), {"shape": _shape(shape), **generator_of(keys)})
+    return bind(_of(keys, random_split_p, composed_split_p), (keys,), {"shape": _shape(shape), **generator_of(keys)})
 
 
 def random_fold_in(keys, data):
     """New keys from keys and uint32 data, elementwise."""
     keys, data = operands("random_fold_in", keys, data)
-    return bind(random_fold_in_p, (keys, data), generator_of(keys))
+    return bind(_of(keys, random_fold_in_p, composed_fold_in_p), (keys, data), generator_of(keys))
+
+
+def _is_of_user(keys) -> bool:
+    return isinstance(keys.aval.dtype, dtypes.KeyType) and is_composed(keys.aval.dtype)
+
+
+def _of(keys, usual, composed):
+    """The primitive for the generator of these keys: functions that users gave are composed, not lowered."""
+    return composed if _is_of_user(keys) else usual
 
 
 def generator_of(keys) -> dict:
@@ -266,7 +342,7 @@ def random_clone(keys):
 def random_bits(keys, bit_width: int, shape):
     """Uniform unsigned integers of `bit_width` bits, of `shape` for each key."""
     keys = as_operand("random_bits", keys)
-    return bind(random_bits_p, (keys,), {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)})
+    return bind(_of(keys, random_bits_p, composed_bits_p), (keys,), {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)})
 
 
 def threefry_2x32(keypair, count):

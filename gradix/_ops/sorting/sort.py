@@ -27,6 +27,9 @@ class Sort(Primitive):
         shapes = [x.shape for x in xs]
         if any(s != shapes[0] for s in shapes):
             raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
+        if any(dtypes.is_extended(x.dtype) for x in xs[:num_keys]):
+            raise TypeError(f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may be sorted "
+                            "by numbers: lax.sort((numbers, keys), num_keys=1).")
         return list(xs)
 
     def host(self, *xs, dimension, is_stable, num_keys):
