@@ -163,6 +163,8 @@ class IndexUpdateRef:
 
 def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     aval = x.aval
+    if op != "set" and dtypes.is_extended(aval.dtype):
+        raise TypeError(f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are none.")
     y = _beside(aval, values)
     if y is not None and mode is None and wrap:
         out = lax._host_update(x, index, y, op)

@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 
-from gradix._core import dtypes
 from gradix._core.array import scalar_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, NUMERIC
@@ -355,8 +354,6 @@ def _scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode):
 
 def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, consts):
     """Apply a member of the family with the parameters in canonical form."""
-    if dtypes.is_extended(operand.aval.dtype) and prim is not scatter_p:
-        raise TypeError(f"{prim.name} computes with numbers, and {operand.aval.str_short()} holds random keys, which are none.")
     return bind(prim, (operand, indices, updates), {
         "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
         "indices_are_sorted": bool(sorted_), "unique_indices": bool(unique), "mode": GatherScatterMode.from_any(mode),
