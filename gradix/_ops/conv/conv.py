@@ -10,9 +10,8 @@ from gradix._core.trace import bind
 from gradix._ops.basis import add_any, move_axis, zeros
 from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from gradix._ops.conv.host import convolve
-from gradix._ops.conv.products import Axis, emit_products
 from gradix._ops.convert import convert_element_type
-from gradix._ops.dot import dot_general_p, rounded_to
+from gradix._ops.dot import rounded_to
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
@@ -20,6 +19,7 @@ from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, pe
 _PARAMS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
            "batch_group_count", "precision", "preferred_element_type")
 _WIDE = np.dtype("float32")
+_COUNTS = np.dtype("int32")
 
 
 class ConvGeneralDilated(Primitive):
@@ -43,7 +43,7 @@ class ConvGeneralDilated(Primitive):
 
     def host(self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params):
         out = lhs.dtype if preferred_element_type is None else preferred_element_type
-        work = _work_dtype(lhs.dtype, out)
+        work = work_dtype(lhs.dtype, out)
         y = convolve(lhs.astype(work, copy=False), rhs.astype(work, copy=False), **params)
         if rounded_to(lhs.dtype, out) is not None:
             y = y.astype(lhs.dtype)
@@ -89,29 +89,13 @@ class ConvGeneralDilated(Primitive):
     def lower(self, em, out, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
               feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
         aval, first = out, rounded_to(lhs.aval.dtype, out.dtype)
-        if em.platform == "cpu" and not lhs.aval.dtype == rhs.aval.dtype == out.dtype or out.dtype in dtypes.BOOL:
-            work = np.dtype("int32") if out.dtype in dtypes.BOOL else _work_dtype(lhs.aval.dtype, out.dtype)
-            aval, lhs, rhs = make_aval(out.shape, work), em.convert(lhs, work), em.convert(rhs, work)
-        y = self._emit(em, aval, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-                       feature_group_count, batch_group_count, precision)
+        if out.dtype in dtypes.BOOL:
+            aval, lhs, rhs = make_aval(out.shape, _COUNTS), em.convert(lhs, _COUNTS), em.convert(rhs, _COUNTS)
+        attrs = precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else ""
+        y = em.convolution(aval, lhs, rhs, strides=window_strides, padding=padding, lhs_dilation=lhs_dilation,
+                           rhs_dilation=rhs_dilation, numbers=dimension_numbers, feature_groups=feature_group_count,
+                           batch_groups=batch_group_count, attrs=attrs)
         return em.convert(y if first is None else em.convert(y, first), out.dtype)
-
-    def _emit(self, em, out, lhs, rhs, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups,
-              precision):
-        """The convolution of operands of the result's dtype, by what is quickest on the platform."""
-        steps = strides, lhs_dilation, rhs_dilation
-        axes = [Axis(lhs.aval.shape[i], rhs.aval.shape[j], out.shape[k], *pads, *step) for i, j, k, pads, *step in zip(
-            *[spec[2:] for spec in numbers], padding, *steps)]
-        found = emit_products(
-            em, out, lhs, rhs, axes, numbers, feature_groups, batch_groups,
-            lambda aval, x, y, contracted: em.lower(dot_general_p, aval, x, y, dimension_numbers=(contracted, ((), ())),
-                                                    precision=precision),
-            lambda aval, x, y: self._emit(em, aval, x, y, strides, padding, lhs_dilation, rhs_dilation, numbers, 1, 1, precision))
-        if found is not None:
-            return found
-        return em.convolution(out, lhs, rhs, strides=strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
-                              numbers=numbers, feature_groups=feature_groups, batch_groups=batch_groups, attrs=(
-            precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else ""))
 
     def show(self, params):
         return {**{name: params[name] for name in _PARAMS}, "out_sharding": None}
@@ -120,7 +104,7 @@ class ConvGeneralDilated(Primitive):
 conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")
 
 
-def _work_dtype(dtype, out):
+def work_dtype(dtype, out):
     """What operands are converted to where operand and result differ, or the host has no arithmetic."""
     wide = out if dtype in dtypes.INTEGER | dtypes.BOOL or out in dtypes.COMPLEX or dtypes.itemsize_bits(
         out) > dtypes.itemsize_bits(dtype) else dtype

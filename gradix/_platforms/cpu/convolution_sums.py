@@ -101,11 +101,11 @@ def emit_parts(forms, x, w):
     return apart(em, "parts", out, write, found)
 
 
-def is_correlation(em, out, axes, inputs: int, features: int) -> bool:
+def is_correlation(out, axes, inputs: int, features: int) -> bool:
     """Whether a convolution is one of vectors that NumPy had better do: its sums of products take a tenth of the library's time."""
     if len(axes) != 1 or not inputs == features == axes[0].stride == 1 or out.dtype not in _FLOATS:
         return False
-    return out.size * axes[0].kernel >= _PRODUCTS and em.has_host_kernels(out)
+    return out.size * axes[0].kernel >= _PRODUCTS
 
 
 def emit_correlation(forms, x, w):

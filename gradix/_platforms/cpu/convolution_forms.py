@@ -1,27 +1,13 @@
-"""Convolutions that XLA:CPU does badly, as products of matrices and as sums of elementwise products.
-
-XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long where
-a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups;
-twice too long where there are few positions of a large kernel (the gradient to a small one), and three times with few features.
-"""
+"""The other operations that convolutions on the CPU are written in: products of matrices and sums of elementwise products."""
 from __future__ import annotations
 
 import itertools
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from gradix._core.aval import make_aval
 from gradix._ops.canonicalization import i64_array
-from gradix._ops.conv.sums import emit_correlation, emit_parts, emit_sum, is_correlation, is_short, is_to_few
 from gradix._ops.kernel_loops import Loops, apart
-
-_REAL = (np.dtype("float32"), np.dtype("float64"))
-_TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
-_FEATURES, _TERMS = 16, 256         # the least, and the terms of their products, for a product for each place
-_THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
-_POSITIONS = 1024                   # of a kernel, from which that shows
 
 
 class Axis(NamedTuple):
@@ -50,83 +36,11 @@ class Axis(NamedTuple):
         return self.result == 1 and self.inside
 
 
-def emit_products(em, out, lhs, rhs, axes, numbers, feature_groups: int, batch_groups: int, product, convolve):
-    """The convolution, or None where XLA's own is the best.
-
-    Args:
-        product: `product(out, x, y, axes)` contracts axes of both.
-        convolve: `convolve(out, lhs, rhs)` is the same convolution without groups.
-    """
-    sizes = (*lhs.aval.shape, *rhs.aval.shape, *itertools.chain(*axes))
-    if not em.tunes or not axes or not all(type(n) is int for n in sizes):
-        return None
-    if not (out.size and lhs.aval.size and rhs.aval.size):
-        return None
-    (rows, of_lhs, *_), (features, *_) = [[v.aval.shape[i] for i in spec] for v, spec in zip((lhs, rhs), numbers)]
-    places, results = prod(a.kernel for a in axes), prod(a.result for a in axes)
-    forms, space = _Forms(em, axes, product), range(2, len(axes) + 2)
-
-    def arranged(form, lhs_order, rhs_order, out_order=(0, *space, 1)):
-        """What a form gives, with its axes in that order, in the layout of the result, of operands with theirs in these."""
-        operands = [em.transpose(v, [spec[i] for i in order]) for v, spec, order in
-                    zip((lhs, rhs), numbers, (lhs_order, rhs_order))]
-        axes = [numbers.out_spec[i] for i in out_order]
-        return em.transpose(form(*operands), [axes.index(i) for i in range(len(axes))])
-
-    alone, featured = feature_groups == batch_groups == 1, numbers.out_spec[1] == len(axes) + 1 or of_lhs == features == 1
-    if alone and out.dtype in _REAL and all(a.pointwise or a.covered for a in axes):
-        return arranged(forms.contract, (0, *space, 1), (*space, 1, 0))
-    # Vectors whose layout is the library's own compile as one call of it, in a tenth of the time.
-    called = len(axes) == 1 and (rows == 1 or numbers.out_spec[1] == 2)
-    spread = prod(a.lhs_dilation for a in axes) if len(axes) == 2 and out.dtype == _REAL[0] else 1      # XLA leaves out the zeros
-    terms = places * of_lhs * spread
-    if alone and not called and is_short(out.dtype, terms, features, rows * results, axes[-1].stride, featured):
-        order = (0, *space, 1) if featured else (0, 1, *space)
-        return arranged(lambda x, w: emit_sum(forms, x, w, featured), order, (*space, 1, 0), order)
-    if alone and is_correlation(em, out, axes, of_lhs, features):
-        return arranged(lambda x, w: emit_correlation(forms, x, w), (0, *space, 1), (*space, 1, 0))
-    if out.dtype not in _REAL:
-        return None
-    if alone and is_to_few(axes, features, rows * results, featured):
-        return arranged(lambda x, w: emit_parts(forms, x, w), (0, *space, 1), (*space, 0, 1), (1, 0, *space))
-    if 1 < feature_groups == of_lhs == features and places <= _TAPS:
-        return arranged(forms.featurewise, (0, *space, 1), (*space, 1, 0))
-    if 1 < batch_groups == rows == features and results <= _SUMS:
-        return arranged(forms.featurewise_gradient, (1, *space, 0), (1, *space, 0))
-    if alone and out.dtype == _REAL[0] and _is_gradient(axes, rows, features, of_lhs):
-        return arranged(forms.kernel_gradient, (1, *space, 0), (0, 1, *space))
-    if alone and len(axes) == 2 and out.dtype == _REAL[0] and spread == 1 and _is_thin(of_lhs, features, rows * results):
-        wide = make_aval(_resized(out.shape, numbers.out_spec[1], _WIDER), out.dtype)
-        kernels = em.pad_to(rhs, _resized(rhs.aval.shape, numbers.rhs_spec[0], _WIDER), 0)
-        return em.head(convolve(wide, lhs, kernels), out.shape)
-    if 1 < batch_groups <= _GROUPS:
-        def group(x, axis, i):
-            size = x.aval.shape[axis] // batch_groups
-            return forms.part(x, axis, i * size, size)
-        axis = numbers.out_spec[1]
-        thin = make_aval(_resized(out.shape, axis, out.shape[axis] // batch_groups), out.dtype)
-        parts = [convolve(thin, group(lhs, numbers.lhs_spec[0], i), group(rhs, numbers.rhs_spec[0], i))
-                 for i in range(batch_groups)]
-        return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
-    return None
-
-
-def _is_gradient(axes, rows: int, features: int, terms: int) -> bool:
-    """Whether a large kernel slides over few places, each a product of matrices that is worth a call."""
-    if any(a.lhs_dilation != 1 or a.kernel < 2 * a.result for a in axes) or min(rows, features) < _FEATURES:
-        return False
-    return terms * prod(a.kernel for a in axes) >= _TERMS
-
-
-def _is_thin(features_in: int, features_out: int, positions: int) -> bool:
-    return features_out <= _THIN and features_in < _THIN and features_in % 8 != 0 and positions >= _POSITIONS
-
-
-def _resized(shape, axis: int, size: int) -> tuple:
+def resized(shape, axis: int, size: int) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1:])
 
 
-class _Forms:
+class Forms:
     """Convolutions of inputs (batch, space, features), written in other operations."""
 
     def __init__(self, em, axes, product):
@@ -158,7 +72,7 @@ class _Forms:
 
     def part(self, x, axis: int, start: int, size: int):
         """`size` elements along an axis."""
-        starts, shape = [0] * x.aval.ndim, _resized(x.aval.shape, axis, size)
+        starts, shape = [0] * x.aval.ndim, resized(x.aval.shape, axis, size)
         starts[axis] = start
         limits = [a + n for a, n in zip(starts, shape)]
         return self.em.op("slice", make_aval(shape, x.aval.dtype), x, attrs=(

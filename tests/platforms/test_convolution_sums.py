@@ -7,8 +7,8 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._base import config
-from tests.ops.test_conv_products import LAYOUTS, check, operands
-from tests.ops.test_kernel_gradients import whole
+from tests.platforms.test_convolution_products import LAYOUTS, check, operands
+from tests.platforms.test_kernel_gradients import whole
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS, ids=str)

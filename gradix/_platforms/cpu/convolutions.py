@@ -1,0 +1,257 @@
+"""Convolutions on the CPU that XLA does badly, as products of matrices and as sums of elementwise products.
+
+XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long where
+a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups;
+twice too long where there are few positions of a large kernel (the gradient to a small one), and three times with few features.
+"""
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._ops.conv.conv import conv_general_dilated_p, work_dtype
+from gradix._ops.dot import dot_general_p, rounded_to
+from gradix._platforms.cpu.convolution_forms import Axis, Forms, resized
+from gradix._platforms.cpu.convolution_sums import (
+    emit_correlation,
+    emit_parts,
+    emit_sum,
+    is_correlation,
+    is_short,
+    is_to_few,
+)
+from gradix._platforms.records import Rewrite
+
+_REAL = (np.dtype("float32"), np.dtype("float64"))
+_TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
+_FEATURES, _TERMS = 16, 256         # the least, and the terms of their products, for a product for each place
+_THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
+_POSITIONS = 1024                   # of a kernel, from which that shows
+
+
+class _Case(NamedTuple):
+    """A convolution of operands of the result's dtype, none of them empty, of known sizes."""
+
+    out: Any
+    axes: list[Axis]
+    rows: int                       # of the input
+    inputs: int                     # features of the input
+    features: int                   # of the result
+    feature_groups: int
+    batch_groups: int
+    out_features: int               # their axis in the result
+
+    @property
+    def alone(self) -> bool:
+        return self.feature_groups == self.batch_groups == 1
+
+    @property
+    def featured(self) -> bool:
+        """Whether features come last, or are one on each side."""
+        return self.out_features == len(self.axes) + 1 or self.inputs == self.features == 1
+
+    @property
+    def places(self) -> int:
+        return prod([a.kernel for a in self.axes])
+
+    @property
+    def results(self) -> int:
+        return prod([a.result for a in self.axes])
+
+    @property
+    def spread(self) -> int:
+        """How many times as many places there are as meet elements: XLA leaves out the zeros between elements."""
+        return prod([a.lhs_dilation for a in self.axes]) if len(self.axes) == 2 and self.out.dtype == _REAL[0] else 1
+
+
+@lru_cache(1024)
+def _case(lhs, rhs, out, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups: int, batch_groups: int):
+    """A convolution of these types as a case; None where it is none."""
+    if not lhs.dtype == rhs.dtype == out.dtype or out.dtype in dtypes.BOOL or not padding:
+        return None
+    if not all(type(n) is int for a in (lhs, rhs, out) for n in a.shape) or not (out.size and lhs.size and rhs.size):
+        return None
+    axes = [Axis(lhs.shape[i], rhs.shape[j], out.shape[k], *pads, *step) for i, j, k, pads, *step in zip(
+        *[spec[2:] for spec in numbers], padding, strides, lhs_dilation, rhs_dilation)]
+    (rows, inputs), features = [lhs.shape[i] for i in numbers[0][:2]], rhs.shape[numbers[1][0]]
+    return _Case(out, axes, rows, inputs, features, feature_groups, batch_groups, numbers[2][1])
+
+
+def _case_of(site):
+    p, (lhs, rhs) = site.params, [v.aval for v in site.values]
+    return _case(lhs, rhs, site.out, tuple(p["window_strides"]), tuple(map(tuple, p["padding"])), tuple(p["lhs_dilation"]),
+                 tuple(p["rhs_dilation"]), p["dimension_numbers"], p.get("feature_group_count", 1), p.get("batch_group_count", 1))
+
+
+def _of_case(test):
+    """`applies` of a test of cases."""
+    def applies(site) -> bool:
+        case = _case_of(site)
+        return case is not None and test(case)
+    return applies
+
+
+# -- which ----------------------------------------------------------------------------------------------------------
+
+def _has_other_dtypes(site) -> bool:
+    return not site.values[0].aval.dtype == site.values[1].aval.dtype == site.out.dtype or site.out.dtype in dtypes.BOOL
+
+
+def _is_product(c: _Case) -> bool:
+    return c.alone and c.out.dtype in _REAL and all(a.pointwise or a.covered for a in c.axes)
+
+
+def _is_short(c: _Case) -> bool:
+    # Vectors whose layout is the library's own compile as one call of it, in a tenth of the time.
+    called = len(c.axes) == 1 and (c.rows == 1 or c.out_features == 2)
+    return c.alone and not called and is_short(c.out.dtype, c.places * c.inputs * c.spread, c.features, c.rows * c.results,
+                                               c.axes[-1].stride, c.featured)
+
+
+def _is_correlation(c: _Case) -> bool:
+    return c.alone and is_correlation(c.out, c.axes, c.inputs, c.features)
+
+
+def _is_to_few(c: _Case) -> bool:
+    return c.alone and c.out.dtype in _REAL and is_to_few(c.axes, c.features, c.rows * c.results, c.featured)
+
+
+def _is_featurewise(c: _Case) -> bool:
+    return c.out.dtype in _REAL and 1 < c.feature_groups == c.inputs == c.features and c.places <= _TAPS
+
+
+def _is_featurewise_gradient(c: _Case) -> bool:
+    return c.out.dtype in _REAL and 1 < c.batch_groups == c.rows == c.features and c.results <= _SUMS
+
+
+def _is_kernel_gradient(c: _Case) -> bool:
+    """Whether a large kernel slides over few places, each a product of matrices that is worth a call."""
+    if not c.alone or c.out.dtype != _REAL[0] or min(c.rows, c.features) < _FEATURES:
+        return False
+    return c.inputs * c.places >= _TERMS and all(a.lhs_dilation == 1 and a.kernel >= 2 * a.result for a in c.axes)
+
+
+def _is_thin(c: _Case) -> bool:
+    if not c.alone or len(c.axes) != 2 or c.out.dtype != _REAL[0] or c.spread != 1:
+        return False
+    return c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0 and c.rows * c.results >= _POSITIONS
+
+
+def _is_in_groups_of_rows(c: _Case) -> bool:
+    return c.out.dtype in _REAL and 1 < c.batch_groups <= _GROUPS
+
+
+# -- how ------------------------------------------------------------------------------------------------------------
+
+def _by_working_dtype(em, site, lhs, rhs):
+    """Operands of the dtype that is computed in, which is the result's too."""
+    out, first = site.out, rounded_to(lhs.aval.dtype, site.out.dtype)
+    work = np.dtype("int32") if out.dtype in dtypes.BOOL else work_dtype(lhs.aval.dtype, out.dtype)
+    y = em.lower(conv_general_dilated_p, make_aval(out.shape, work), em.convert(lhs, work), em.convert(rhs, work),
+                 **{**site.params, "preferred_element_type": None})
+    return em.convert(y if first is None else em.convert(y, first), out.dtype)
+
+
+class _Arranged:
+    """A site, and how operands get to a form and its result from there."""
+
+    def __init__(self, em, site, lhs, rhs):
+        self.case, self.em, self.operands = _case_of(site), em, (lhs, rhs)
+        self.numbers, self.space = site.params["dimension_numbers"], range(2, len(self.case.axes) + 2)
+        precision = site.params.get("precision")
+        self.forms = Forms(em, self.case.axes, lambda aval, x, y, contracted: em.lower(
+            dot_general_p, aval, x, y, dimension_numbers=(contracted, ((), ())), precision=precision))
+
+    def __call__(self, form, lhs_order, rhs_order, out_order=None):
+        """What a form gives, with its axes in that order, in the layout of the result, of operands with theirs in these."""
+        em = self.em
+        operands = [em.transpose(v, [spec[i] for i in order]) for v, spec, order in
+                    zip(self.operands, self.numbers, (lhs_order, rhs_order))]
+        axes = [self.numbers[2][i] for i in out_order or (0, *self.space, 1)]
+        return em.transpose(form(*operands), [axes.index(i) for i in range(len(axes))])
+
+
+def _as_product(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(arranged.forms.contract, (0, *arranged.space, 1), (*arranged.space, 1, 0))
+
+
+def _as_sum(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    featured = arranged.case.featured
+    order = (0, *arranged.space, 1) if featured else (0, 1, *arranged.space)
+    return arranged(lambda x, w: emit_sum(arranged.forms, x, w, featured), order, (*arranged.space, 1, 0), order)
+
+
+def _by_numpy(em, site, lhs, rhs):
+    if not em.has_host_kernels(site.out):
+        return NotImplemented
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(lambda x, w: emit_correlation(arranged.forms, x, w), (0, *arranged.space, 1), (*arranged.space, 1, 0))
+
+
+def _as_parts(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(lambda x, w: emit_parts(arranged.forms, x, w), (0, *arranged.space, 1), (*arranged.space, 0, 1),
+                    (1, 0, *arranged.space))
+
+
+def _featurewise(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(arranged.forms.featurewise, (0, *arranged.space, 1), (*arranged.space, 1, 0))
+
+
+def _featurewise_gradient(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(arranged.forms.featurewise_gradient, (1, *arranged.space, 0), (1, *arranged.space, 0))
+
+
+def _kernel_gradient(em, site, lhs, rhs):
+    arranged = _Arranged(em, site, lhs, rhs)
+    return arranged(arranged.forms.kernel_gradient, (1, *arranged.space, 0), (0, 1, *arranged.space))
+
+
+def _to_more_features(em, site, lhs, rhs):
+    """To features that nobody reads as well, of kernels of zeros."""
+    out, numbers = site.out, site.params["dimension_numbers"]
+    wide = make_aval(resized(out.shape, numbers[2][1], _WIDER), out.dtype)
+    kernels = em.pad_to(rhs, resized(rhs.aval.shape, numbers[1][0], _WIDER), 0)
+    return em.head(em.lower(conv_general_dilated_p, wide, lhs, kernels, **site.params), out.shape)
+
+
+def _group_by_group(em, site, lhs, rhs):
+    out, numbers, groups = site.out, site.params["dimension_numbers"], site.params["batch_group_count"]
+    forms = Forms(em, (), None)
+
+    def group(x, axis, i):
+        size = x.aval.shape[axis] // groups
+        return forms.part(x, axis, i * size, size)
+    axis = numbers[2][1]
+    thin = make_aval(resized(out.shape, axis, out.shape[axis] // groups), out.dtype)
+    params = {**site.params, "feature_group_count": 1, "batch_group_count": 1}
+    parts = [em.lower(conv_general_dilated_p, thin, group(lhs, numbers[0][0], i), group(rhs, numbers[1][0], i), **params)
+             for i in range(groups)]
+    return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
+
+
+def _record(name: str, emit, applies) -> Rewrite:
+    return Rewrite(name, (conv_general_dilated_p,), emit, "docs/kernels.md#how", applies)
+
+
+REWRITES = (
+    _record("convolutions_by_wider_dtypes", _by_working_dtype, _has_other_dtypes),
+    _record("convolutions_as_products", _as_product, _of_case(_is_product)),
+    _record("short_convolutions_as_sums", _as_sum, _of_case(_is_short)),
+    _record("correlations_by_numpy", _by_numpy, _of_case(_is_correlation)),
+    _record("convolutions_to_few_features", _as_parts, _of_case(_is_to_few)),
+    _record("featurewise_convolutions", _featurewise, _of_case(_is_featurewise)),
+    _record("featurewise_kernel_gradients", _featurewise_gradient, _of_case(_is_featurewise_gradient)),
+    _record("kernel_gradients_by_places", _kernel_gradient, _of_case(_is_kernel_gradient)),
+    _record("thin_convolutions_to_more_features", _to_more_features, _of_case(_is_thin)),
+    _record("convolutions_group_by_group", _group_by_group, _of_case(_is_in_groups_of_rows)),
+)
