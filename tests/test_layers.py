@@ -26,7 +26,7 @@ ALLOWED = {
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation. What parts of a mesh hold alike is summed or divided in the
     # derivatives of programs of parts.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.extrema", "_ops.indexing.dynamic_slicing",
+    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.indexing.dynamic_slicing",
                          "_ops.indexing.slicing", "_ops.markers", "_ops.complex_parts", "_ops.cotangent_masks",
                          "_ops.reductions", "_ops.select", "_ops.arithmetic", "_ops.collectives",
                          "_ops.operands", "_ops.shape", "_ops.windows", "_transforms"},

@@ -19,6 +19,7 @@ class LinearSolve(Primitive):
     because this layer has no arithmetic.
     """
 
+    costly = True
     multiple_results = True
     named = True
 

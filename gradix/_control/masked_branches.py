@@ -20,11 +20,6 @@ from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.staging import stage_closed
 
 INDEX = np.dtype("int32")
-# Elementwise work is cheaper done for all examples than set apart: XLA fuses it with the selection.
-_COSTLY = frozenset({
-    "while", "scan", "custom_linear_solve", "dot_general", "conv_general_dilated", "sort", "fft", "cholesky", "lu", "qr", "svd",
-    "eigh", "eig", "schur", "hessenberg", "triangular_solve",
-})
 
 
 def is_costly(closed: ClosedJaxpr) -> bool:
@@ -36,7 +31,7 @@ def is_costly(closed: ClosedJaxpr) -> bool:
 
 
 def _is_costly(eqn) -> bool:
-    if eqn.primitive.name in _COSTLY:
+    if eqn.primitive.costly:             # elementwise work is cheaper done for all examples: XLA fuses it with the selection
         return True
     held = [x for p in eqn.params.values() for x in (p if isinstance(p, tuple) else (p,))]
     return any(is_costly(x) for x in held if isinstance(x, ClosedJaxpr))

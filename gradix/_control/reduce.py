@@ -7,7 +7,6 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, drop_axes, free_axes, transpose
-from gradix._ops.extrema import emit_body
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import LinearizeTrace, jvp
 from gradix._transforms.staging import eval_closed, stage_closed
@@ -44,7 +43,7 @@ class Reduce(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, dimensions, **_):
         xs, inits = split(args, len(outs))
-        return em.reduce(xs, inits, dimensions, outs, emit_body(em, jaxpr, [x.aval for x in xs]))
+        return em.reduce(xs, inits, dimensions, outs, lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
 
     def show(self, params):
         return {k: params[k] for k in ("computation", "dimensions", "jaxpr")}

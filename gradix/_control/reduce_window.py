@@ -12,7 +12,6 @@ from gradix._core.aval import make_aval
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, to_axis
-from gradix._ops.extrema import emit_body
 from gradix._ops.indexing.slicing import pad, slice as slice_
 from gradix._ops.select import select_n
 from gradix._ops.windows.lowering import emit_reduce_window
@@ -51,8 +50,8 @@ class ReduceWindow(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, **params):
         n = len(outs)
-        body = emit_body(em, jaxpr, [x.aval for x in args[:n]])
-        return emit_reduce_window(em, outs, args[:n], args[n:], _window(params), body)
+        return emit_reduce_window(em, outs, args[:n], args[n:], _window(params),
+                                  lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
 
 
 reduce_window_p = ReduceWindow("reduce_window")

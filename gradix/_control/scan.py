@@ -36,6 +36,7 @@ class Scan(Primitive):
     `jaxpr` takes constants, carry and one row of each array, and returns a carry and one row of each result.
     """
 
+    costly = True
     multiple_results = True
     mixed = types_inside = True
     effectful = True

@@ -36,6 +36,7 @@ class While(Primitive):
     every carry are its axes; a loop that is done keeps its carry until all are.
     """
 
+    costly = True
     multiple_results = True
     mixed = types_inside = True
     effectful = True

@@ -12,10 +12,6 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.key_use import Use, consume, mark, reused
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_CONSUMERS = frozenset(("random_bits", "random_split"))
-_MOVERS = frozenset(("slice", "squeeze", "reshape", "rev", "transpose", "broadcast_in_dim", "concatenate", "stack",
-                     "unstack",
-                     "split", "tile", "copy", "copy_p", "optimization_barrier"))
 _PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}       # primitives that take places -> operands before these
 
 
@@ -133,9 +129,9 @@ class _Walk:
         name = eqn.primitive.name
         if all(k is None for k in ins) and name not in ("while", "scan", "cond"):
             return self.inner(eqn, ins)
-        if name in _CONSUMERS:
+        if eqn.primitive.consumes_keys:
             self.consume(eqn, ins[0])
-        elif name in _MOVERS:
+        elif eqn.primitive.rearranges:
             out = eqn.primitive.host(*ins, **eqn.params)
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
         elif name == "select_n":

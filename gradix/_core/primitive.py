@@ -70,6 +70,9 @@ class Primitive:
     neutral: int | None = None # a coefficient that does no harm, for products with one
     singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
     host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
+    costly = False             # whether it loops or calls a library, so that it is worth leaving out where nobody needs it
+    consumes_keys = False      # whether its first operand is a random key that must not be used again
+    rearranges = False         # whether each element of the results is one of its operands', so `host` takes arrays of anything
     formula: str | None = None # how long an elementwise function takes: "simple", "periodic" or "long" where platforms care
     keeps_nan = False          # whether a NaN among the elements at a place always gives NaN there
     silent = False             # whether the host rule can never meet a floating-point exception

@@ -50,6 +50,7 @@ def add_any(x, y):
 class BroadcastInDim(Primitive):
     """Place an array's axes among a larger shape's; axes of size 1 stretch."""
 
+    rearranges = True
     silent = True
     live = "moves"
 
@@ -192,6 +193,7 @@ def reduce_sum(x, axes):
 class Transpose(Primitive):
     """Permute the axes: axis i of the result is axis `permutation[i]` of the operand."""
 
+    rearranges = True
     silent = True
     live = "moves"
 

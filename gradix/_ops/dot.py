@@ -33,6 +33,8 @@ _types: dict[tuple, Any] = {}
 class DotGeneral(Primitive):
     """Contract `lhs` with `rhs`; the result's axes are the batch ones, then lhs's free ones, then rhs's."""
 
+    costly = True
+
     def abstract(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)

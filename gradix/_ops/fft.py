@@ -40,6 +40,7 @@ _HOST = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftT
 class Fft(Structural):
     """A Fourier transform over as many last axes as there are lengths."""
 
+    costly = True
     silent = False
     live = None
 

@@ -44,6 +44,8 @@ class _Joining(Primitive):
 class Concatenate(_Joining):
     """Arrays one after the other along an axis."""
 
+    rearranges = True
+
     @memoised
     def abstract(self, *xs, dimension):
         if not xs:
@@ -88,6 +90,7 @@ class Concatenate(_Joining):
 class Split(Primitive):
     """An array cut into pieces of given sizes along an axis."""
 
+    rearranges = True
     multiple_results = True
 
     @memoised
@@ -139,6 +142,8 @@ def _cuts(sizes, axis):
 class Stack(_Joining):
     """Arrays of one shape along a new axis."""
 
+    rearranges = True
+
     @memoised
     def abstract(self, *xs, axis):
         _check_operands("stack", xs)
@@ -167,6 +172,7 @@ class Stack(_Joining):
 class Unstack(Primitive):
     """The parts of an array along an axis, without that axis."""
 
+    rearranges = True
     multiple_results = True
 
     def abstract(self, x, *, axis):
@@ -205,6 +211,8 @@ class Unstack(Primitive):
 
 class Tile(Structural):
     """An array repeated along its axes."""
+
+    rearranges = True
 
     @memoised
     def abstract(self, x, *, reps):

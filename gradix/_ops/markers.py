@@ -58,6 +58,7 @@ class Name(Primitive):
 class OptimizationBarrier(Primitive):
     """The operands, none of which is computed after any use of the results."""
 
+    rearranges = True
     multiple_results = True
 
     def abstract(self, *xs):

@@ -17,6 +17,8 @@ from gradix._ops.operands import arrays
 class Reshape(Structural):
     """The same elements in another shape, after permuting the axes by `dimensions` when given."""
 
+    rearranges = True
+
     @memoised
     def abstract(self, x, *, new_sizes, dimensions):
         for d in new_sizes:
@@ -61,6 +63,8 @@ class Reshape(Structural):
 class Squeeze(Structural):
     """An array without some of its axes of size 1."""
 
+    rearranges = True
+
     @memoised
     def abstract(self, x, *, dimensions):
         if any(type(x.shape[d]) is int and x.shape[d] != 1 for d in dimensions):
@@ -88,6 +92,8 @@ class Squeeze(Structural):
 
 class Rev(Structural):
     """Some axes in reverse order."""
+
+    rearranges = True
 
     @memoised
     def abstract(self, x, *, dimensions):

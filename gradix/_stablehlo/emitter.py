@@ -151,7 +151,7 @@ class Emitter(Contractions):
 
         An `ordered` one takes the ordering token last, and returns it last.
         """
-        key = id(jaxpr), ordered, self.manual
+        key = id(jaxpr), ordered, self.manual, self.reduced
         symbol = self._symbols.get(key)
         if symbol is None:
             n = len(jaxpr.constvars)

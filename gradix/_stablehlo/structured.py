@@ -42,6 +42,7 @@ class Structured(Writer):
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
         self.loops = 0                          # that surround what is being written
+        self.reduced: tuple = ()                # the types of what is being reduced, while the reduction's body is written
         self.meshes = Meshes(None)              # of programs over several devices
         self.manual: Manual | None = None       # inside of a region for one device's part
 
@@ -81,16 +82,24 @@ class Structured(Writer):
             body: a StableHLO name such as "add" (one operand), or a function of the scalars
                 `*accumulated, *elements` that returns the new accumulated ones.
         """
-        region = self.reducer([x.aval.dtype for x in xs], body)
+        region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
         return self.ops("reduce", out_avals, *xs, *inits, attrs=f"dimensions = {i64_array(axes)}", regions=(region,))
 
-    def reducer(self, dtypes, body) -> str:
-        """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces."""
+    def reducer(self, dtypes, body, reduced=()) -> str:
+        """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces.
+
+        Args:
+            reduced: the types of the operands, for operations in the body that a platform writes otherwise for large ones.
+        """
         scalars = [make_aval((), d, False) for d in dtypes]
         if isinstance(body, str):
             name, (scalar,) = body, scalars
             return self.region([scalar, scalar], lambda x, y: self.op(name, scalar, x, y))
-        return self.region(scalars + scalars, body)
+        outer, self.reduced = self.reduced, tuple(reduced)
+        try:
+            return self.region(scalars + scalars, body)
+        finally:
+            self.reduced = outer
 
     def while_loop(self, init, cond: Callable, body: Callable, ordered: bool = False) -> list[Value]:
         """Loop while `cond(*carry)` gives true; both functions may use outer values.

@@ -32,7 +32,7 @@ class Windows(Movement):
         attrs = [f"{name} = {i64_array(values)}" for name, values in named if values is not None and len(sizes)]
         pairs = [list(p) for p in padding]
         attrs.append(f"padding = dense<{pairs or ''}> : tensor<{len(pairs)}x2xi64>")
-        region = self.reducer([x.aval.dtype for x in xs], body)
+        region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
         return self.ops("reduce_window", outs, *xs, *inits, attrs=", ".join(attrs), regions=(region,))
 
     def _reduce_open_window(self, xs, inits, sizes, padding, outs, body, strides, base_dilation, window_dilation) -> list[Value]:

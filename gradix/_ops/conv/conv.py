@@ -25,6 +25,8 @@ _COUNTS = np.dtype("int32")
 class ConvGeneralDilated(Primitive):
     """Slide a kernel over an input and contract features, as `conv_general_dilated` describes."""
 
+    costly = True
+
     def abstract(self, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
                  feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
         _check(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)

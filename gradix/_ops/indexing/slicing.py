@@ -22,6 +22,8 @@ _slice, _int = slice, index
 class Slice(Structural):
     """The elements from `start_indices` up to `limit_indices`, every `strides`-th."""
 
+    rearranges = True
+
     @memoised
     def abstract(self, x, *, start_indices, limit_indices, strides):
         shape = x.shape

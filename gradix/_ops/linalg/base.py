@@ -51,6 +51,7 @@ def routine(dtype, real_name: str, complex_name: str | None = None) -> str:
 class Factorization(Primitive):
     """Works on stacks of matrices, so mapping adds a leading axis; NumPy on the host where it is small."""
 
+    costly = True
     host_limit = 1 << 14
     singular = True
 

@@ -130,6 +130,8 @@ class RandomUnwrap(_Keys):
 class RandomSplit(_Keys):
     """New keys of the given shape from each key: the blocks 0, 1, … of its generator."""
 
+    consumes_keys = True
+
     def abstract(self, keys, *, shape, impl="fry"):
         _check_key("random_split", keys, impl)
         return make_aval((*keys.shape, *shape), keys.dtype)
@@ -183,6 +185,8 @@ class RandomClone(_Keys):
 
 class RandomBits(_Keys):
     """Uniform bits, as the generator draws them."""
+
+    consumes_keys = True
 
     def abstract(self, keys, *, bit_width, shape, impl="fry"):
         _check_key("random_bits", keys, impl)

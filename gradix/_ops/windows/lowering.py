@@ -1,23 +1,12 @@
-"""How reductions over windows are spelled.
-
-XLA:CPU runs a reduction over small windows up to ten times faster as a chain of elementwise operations on strided
-slices, one per position in the window; large windows stay one reduce_window.
-"""
+"""How reductions over windows are written: as XLA's own operations, or by slices, one per position in the window."""
 from __future__ import annotations
 
 from itertools import product
-from math import prod
 
 import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-
-_FEW = 16                 # positions in a window up to which it is written out
-
-
-def is_small(window) -> bool:
-    return prod(window.window_dimensions) <= _FEW
 
 
 def emit_reduce_window(em, outs, xs, inits, window, body):

@@ -11,7 +11,6 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
-from gradix._ops.extrema import emit_extremum, is_left_to_library
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, window_count
@@ -21,9 +20,6 @@ from gradix._ops.windows.lowering import (
     emit_reduce_window,
     emit_scatter_winners,
     emit_select_and_scatter,
-    emit_slices,
-    emit_stretched,
-    is_small,
 )
 
 _WIDE = np.dtype("float32")
@@ -51,7 +47,7 @@ class Window(NamedTuple):
         return self._asdict()
 
 
-def _windowed(params) -> Window:
+def windowed(params) -> Window:
     ones = (1,) * len(params["window_dimensions"])
     return Window(params["window_dimensions"], params["window_strides"], params["padding"],
                   params.get("base_dilation", ones), params.get("window_dilation", ones))
@@ -68,10 +64,10 @@ class ReduceWindow(Primitive):
         if x.dtype not in dtypes.NUMERIC:
             raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: give it numbers, for "
                             "example x.astype('int32').")
-        return make_aval(_windowed(params).result_shape(x.shape), x.dtype, x.weak_type)
+        return make_aval(windowed(params).result_shape(x.shape), x.dtype, x.weak_type)
 
     def host(self, x, **params):
-        w = _windowed(params)
+        w = windowed(params)
         dtype, fill = x.dtype, self.identity(x.dtype)
         if dtype in dtypes.FLOAT and dtype.itemsize < 4:
             x = x.astype(_WIDE)
@@ -83,28 +79,22 @@ class ReduceWindow(Primitive):
         return y if y.dtype == dtype else y.astype(dtype)
 
     def batch(self, size, args, axes, **params):
-        return bind(self, args, _windowed(params).with_axis(axes[0]).params()), axes[0]
+        return bind(self, args, windowed(params).with_axis(axes[0]).params()), axes[0]
 
     def lower(self, em, out, x, **params):
-        w = _windowed(params)
-        narrow = out.dtype in dtypes.FLOAT and out.dtype.itemsize < 4 and self.hlo == "add"
-        x = em.convert(x, _WIDE) if narrow else x
-        aval, fill = make_aval(out.shape, x.aval.dtype), self.identity(x.aval.dtype)
-        body = self.body(em, x.aval)
-        if em.tunes and out.size and is_small(w):
-            total = None
-            for _, v in emit_slices(em, emit_stretched(em, x, w, fill), w, out.shape):
-                total = v if total is None else self._both(em, total, v)
-        else:
-            total, = emit_reduce_window(em, [aval], [x], [em.constant(fill, make_aval((), aval.dtype))], w, body)
+        x = self.widened(em, x)
+        aval, scalar = make_aval(out.shape, x.aval.dtype), make_aval((), x.aval.dtype)
+        initial = em.constant(self.identity(scalar.dtype), scalar)
+        total, = emit_reduce_window(em, [aval], [x], [initial], windowed(params), lambda a, b: [self.both(em, a, b)])
         return em.convert(total, out.dtype)
 
-    def body(self, em, aval):
-        return self.hlo if aval.dtype not in dtypes.COMPLEX or self.hlo == "add" else lambda a, b: [self._both(em, a, b)]
+    def widened(self, em, x):
+        """The operand in the dtype that it is reduced in: sums of half precisions are made in float32."""
+        is_narrow = x.aval.dtype in dtypes.FLOAT and x.aval.dtype.itemsize < 4 and self.hlo == "add"
+        return em.convert(x, _WIDE) if is_narrow else x
 
-    def _both(self, em, x, y):
-        if x.aval.dtype in dtypes.COMPLEX and self.hlo != "add":
-            return (max_p if self.hlo == "maximum" else min_p).lower(em, x.aval, x, y)
+    def both(self, em, x, y):
+        """The operation of two numbers or arrays."""
         return em.op(self.hlo, x.aval, x, y)
 
 
@@ -114,7 +104,7 @@ class ReduceWindowSum(ReduceWindow):
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, **params):
-        w = _windowed(params)
+        w = windowed(params)
         if not ct.aval.size or not x.aval.size:
             return [zeros(x.aval)]
         if _tiles(w):                               # each element is in one window, if in any
@@ -142,8 +132,8 @@ def _repeated(x, counts):
 
 
 class ReduceWindowExtremum(ReduceWindow):
-    def body(self, em, aval):
-        return emit_extremum(em, self.hlo) if is_left_to_library(em.tuned_platform, aval) else super().body(em, aval)
+    def both(self, em, x, y):
+        return em.lower(max_p if self.hlo == "maximum" else min_p, x.aval, x, y)
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
@@ -151,29 +141,29 @@ class ReduceWindowExtremum(ReduceWindow):
         if t is None or x.aval.dtype not in dtypes.INEXACT:
             return y, None
         prim = ge_p if self.hlo == "maximum" else le_p
-        return y, bind(select_and_gather_add_p, (t, x), {"select_prim": prim, **_windowed(params).params()})
+        return y, bind(select_and_gather_add_p, (t, x), {"select_prim": prim, **windowed(params).params()})
 
 
 def _zero_of(x):
     return zeros(make_aval((), x.aval.dtype))
 
 
-def _is_max(select_prim) -> bool:
+def is_maximum(select_prim) -> bool:
     return select_prim is ge_p
 
 
-def _fill(select_prim, dtype):
-    return lowest(dtype) if _is_max(select_prim) else highest(dtype)
+def window_fill(select_prim, dtype):
+    return lowest(dtype) if is_maximum(select_prim) else highest(dtype)
 
 
 def _host_winners(x, w, select_prim):
     """Where in each flattened window the first extremum is."""
     if x.dtype.kind not in "biuf":
         x = x.astype(_WIDE)
-    seen = windows(stretched(x, w.base_dilation, w.padding, _fill(select_prim, x.dtype)), w.window_dimensions,
+    seen = windows(stretched(x, w.base_dilation, w.padding, window_fill(select_prim, x.dtype)), w.window_dimensions,
                    w.window_strides, w.window_dilation)
     flat = seen.reshape((*seen.shape[:x.ndim], -1))
-    return (np.argmax if _is_max(select_prim) else np.argmin)(flat, axis=-1)
+    return (np.argmax if is_maximum(select_prim) else np.argmin)(flat, axis=-1)
 
 
 class SelectAndGatherAdd(Primitive):
@@ -182,10 +172,10 @@ class SelectAndGatherAdd(Primitive):
     def abstract(self, t, x, *, select_prim, **params):
         if t.shape != x.shape:
             raise TypeError(f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}.")
-        return make_aval(_windowed(params).result_shape(x.shape), t.dtype)
+        return make_aval(windowed(params).result_shape(x.shape), t.dtype)
 
     def host(self, t, x, *, select_prim, **params):
-        w = _windowed(params)
+        w = windowed(params)
         seen = windows(stretched(t, w.base_dilation, w.padding), w.window_dimensions, w.window_strides,
                        w.window_dilation)
         if not seen.size:
@@ -203,13 +193,13 @@ class SelectAndGatherAdd(Primitive):
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(self, args, {"select_prim": select_prim, **_windowed(params).with_axis(axis).params()}), axis
+        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
     def lower(self, em, out, t, x, *, select_prim, **params):
         if not out.size:
             return em.constant(0, out)
-        fill = _fill(select_prim, x.aval.dtype)
-        return emit_gather_winners(em, out, t, x, _windowed(params), "GT" if _is_max(select_prim) else "LT", fill)
+        fill = window_fill(select_prim, x.aval.dtype)
+        return emit_gather_winners(em, out, t, x, windowed(params), "GT" if is_maximum(select_prim) else "LT", fill)
 
     def show(self, params):
         return dict(params)
@@ -219,13 +209,13 @@ class SelectAndScatterAdd(Primitive):
     """Each window's source added where the operand's first extremum is; linear in the source."""
 
     def abstract(self, source, x, *, select_prim, **params):
-        shape = _windowed(params).result_shape(x.shape)
+        shape = windowed(params).result_shape(x.shape)
         if source.shape != shape:
             raise TypeError(f"{self.name} takes one source element per window, of shape {shape}, got {source.shape}.")
         return make_aval(x.shape, source.dtype)
 
     def host(self, source, x, *, select_prim, **params):
-        w = _windowed(params)
+        w = windowed(params)
         if not source.size or not x.size:
             return np.zeros(x.shape, source.dtype)
         at = np.unravel_index(_host_winners(x, w, select_prim), w.window_dimensions)
@@ -246,16 +236,16 @@ class SelectAndScatterAdd(Primitive):
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(self, args, {"select_prim": select_prim, **_windowed(params).with_axis(axis).params()}), axis
+        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
     def lower(self, em, out, source, x, *, select_prim, **params):
-        w = _windowed(params)
+        w = windowed(params)
         if not out.size or not source.aval.size:
             return em.constant(0, out)
-        fill = _fill(select_prim, x.aval.dtype)
-        if is_small(w) or any(d != 1 for d in w.window_dilation):
-            return emit_scatter_winners(em, out, source, x, w, "maximum" if _is_max(select_prim) else "minimum", fill)
-        return emit_select_and_scatter(em, out, source, x, w, "GE" if _is_max(select_prim) else "LE", fill)
+        fill = window_fill(select_prim, x.aval.dtype)
+        if any(d != 1 for d in w.window_dilation):
+            return emit_scatter_winners(em, out, source, x, w, "maximum" if is_maximum(select_prim) else "minimum", fill)
+        return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill)
 
     def show(self, params):
         shown = dict(params)

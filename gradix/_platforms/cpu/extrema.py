@@ -5,7 +5,6 @@ the user's, as `max(max(a, b), a)`, and reductions over windows. A body of compa
 """
 from __future__ import annotations
 
-from math import prod
 
 import numpy as np
 
@@ -25,7 +24,7 @@ _SIZE = 1 << 12
 
 def is_the_librarys(aval) -> bool:
     """Whether extrema among the elements of an array of this type may be the library's."""
-    return aval.dtype in _LIBRARY_FLOATS and prod(aval.shape) >= _SIZE
+    return aval.dtype in _LIBRARY_FLOATS and type(aval.size) is int and aval.size >= _SIZE
 
 
 def larger_or_nan(em, name: str, x, y):
@@ -91,6 +90,13 @@ def _is_compared_and_summed(site) -> bool:
     return len(numbers) == 1 and any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
 
 
+def _within_reductions(em, site, x, y):
+    """In the body of a reduction over an array that may be the library's."""
+    if not any(is_the_librarys(a) for a in em.reduced) or site.out.dtype not in _LIBRARY_FLOATS:
+        return NotImplemented
+    return _by_selection(em, site, x, y)
+
+
 def _by_selection(em, site, x, y):
     x, y = [em.spread(v, site.out.shape) for v in (x, y)]
     return larger_or_nan(em, "maximum" if site.primitive is max_p else "minimum", x, y)
@@ -102,5 +108,6 @@ REWRITES = (
     Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), "docs/kernels.md#how", _nobody_sees_nan),
     Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, "docs/kernels.md#how", _is_worth_blocks),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, "docs/numerics.md", _keeps_nan, CORRECTNESS),
+    Rewrite("extrema_in_reductions_keep_nan", (max_p, min_p), _within_reductions, "docs/numerics.md", kind=CORRECTNESS),
     Rewrite("bounds_in_sums", (max_p, min_p), _by_selection, "docs/kernels.md#how", _is_compared_and_summed),
 )
