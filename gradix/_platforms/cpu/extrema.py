@@ -5,7 +5,6 @@ the user's, as `max(max(a, b), a)`, and reductions over windows. A body of compa
 """
 from __future__ import annotations
 
-
 import numpy as np
 
 from gradix._core.aval import make_aval
