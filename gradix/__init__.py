@@ -140,6 +140,7 @@ from gradix import (
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
     debug as debug,
+    distributed as distributed,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,

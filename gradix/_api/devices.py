@@ -176,14 +176,28 @@ def _change_cpu_devices(count: int | None) -> None:
         return
     if process_count() > 1:
         raise RuntimeError("jax_num_cpu_devices cannot change once processes have joined; set it before distributed.initialize().")
+    give_up_devices(f"jax_num_cpu_devices cannot change to {count} under")
+
+
+def give_up_devices(what: str) -> None:
+    """Let the next use of a device start anew: arrays that were asked for on a device must not be there, others are kept.
+
+    Args:
+        what: what is being done, as the beginning of a sentence on the arrays that prevent it.
+
+    Raises:
+        RuntimeError: there are such arrays.
+    """
+    if not xla.is_started():
+        return
     gc.collect()
     arrays = [x for x in gc.get_objects() if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None]
     held = [x for x in arrays if x.aval.place is not None and not x.is_deleted()]
     if held:
         shown = "; ".join([f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]])
-        raise RuntimeError(f"jax_num_cpu_devices cannot change to {count} while arrays lie on the {len(xla.local_devices())} devices "
-                           f"there are: {shown}{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), "
-                           "or take their values, np.asarray(x), and let go of them.")
+        raise RuntimeError(f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
+                           f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or take their "
+                           "values, np.asarray(x), and let go of them.")
     for x in arrays:                            # on the first device because no other was asked for: kept in main memory
         if not x.is_deleted():
             _ = x.host

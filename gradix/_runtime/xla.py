@@ -36,6 +36,10 @@ from gradix._runtime.xla_custom_calls import (
     ensure_lapack as ensure_lapack,
     register as register,
 )
+from gradix._runtime.xla_distributed import (
+    join_processes as join_processes,
+    leave_processes as leave_processes,
+)
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,

@@ -1,0 +1,105 @@
+"""Several processes that share their devices: jaxlib's coordination service, and Gloo between CPUs."""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from gradix._runtime import xla_client
+
+
+class Joined(NamedTuple):
+    """What a process that has joined others holds."""
+
+    client: Any
+    service: Any
+    watch: Watch
+
+
+def join_processes(address: str, num_processes: int, process_id: int, *, bind_address: str | None, init_timeout: int, heartbeat: int,
+         shutdown_timeout: int) -> Joined:
+    """Join the others, once all are there; process 0 runs the service they meet at.
+
+    Raises:
+        RuntimeFailure: they are not, within `init_timeout` seconds.
+    """
+    service = None
+    if process_id == 0:
+        service = _jax.get_distributed_runtime_service(bind_address or f"[::]:{address.rpartition(':')[2]}", num_processes,
+                                                       heartbeat_timeout=heartbeat, shutdown_timeout=shutdown_timeout,
+                                                       cluster_register_timeout=init_timeout)
+    client = _jax.get_distributed_runtime_client(address, process_id, init_timeout=init_timeout, heartbeat_timeout=heartbeat,
+                                                 shutdown_timeout=shutdown_timeout, use_compression=True,
+                                                 shutdown_on_destruction=False)
+    client.connect()
+    watch = Watch(client, process_id, num_processes, heartbeat)
+    watch.start()
+    collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=_own_host(address))
+    xla_client.configure(distributed_client=client, node_id=process_id, num_nodes=num_processes, collectives=collectives)
+    return Joined(client, service, watch)
+
+
+def _own_host(address: str) -> str | None:
+    """Processes of one machine talk over loopback; others by the name of their host."""
+    host = address.rpartition(":")[0]
+    return "127.0.0.1" if host in ("127.0.0.1", "localhost", "[::1]") else None
+
+
+class Watch(threading.Thread):
+    """Tells the others that this process lives, and ends it, saying which one is gone, when another no longer does."""
+
+    def __init__(self, client, rank: int, count: int, timeout: float):
+        super().__init__(daemon=True, name="gradix.distributed")
+        self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout    # before the service's own end
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
+        beat, silent_since = 0, None
+        while not self.stopped.wait(self.timeout / 8):
+            beat += 1
+            try:
+                self.client.key_value_set(f"gradix/alive/{self.rank}", str(beat), allow_overwrite=True)
+                told = dict(self.client.key_value_dir_get("gradix/alive"))
+                silent_since = None
+            except Exception as e:                          # the service is at process 0
+                silent_since = silent_since or time.monotonic()
+                if not self.stopped.is_set() and time.monotonic() - silent_since > self.timeout:
+                    self._end([0], str(e))
+                continue
+            now = time.monotonic()
+            for i, (before, since) in seen.items():
+                value = told.get(f"gradix/alive/{i}")
+                seen[i] = (value, now) if value != before else (before, since)
+            gone = [i for i, (value, since) in seen.items() if now - since > self.timeout and value != _LEFT]
+            if gone and not self.stopped.is_set():
+                self._end(gone, f"no sign for {self.timeout:.0f} s")
+
+    def leave(self) -> None:
+        """From here on the silence of this process is no loss."""
+        self.stopped.set()
+        with contextlib.suppress(Exception):
+            self.client.key_value_set(f"gradix/alive/{self.rank}", _LEFT, allow_overwrite=True)
+
+    def _end(self, gone: list[int], why: str) -> None:
+        names = ", ".join(map(str, gone))
+        print(f"gradix.distributed: process {self.rank} ends, because process {names} of {self.count} is lost "
+              f"({why.splitlines()[0][:200]}). "
+              "Look at its output for the reason.", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+_LEFT = "left"
+
+
+def leave_processes(joined: Joined) -> None:
+    """Wait for the others to leave too, and end the service."""
+    joined.watch.leave()
+    joined.client.shutdown()
+    if joined.service is not None:
+        joined.service.shutdown()

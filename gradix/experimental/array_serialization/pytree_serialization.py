@@ -1,0 +1,262 @@
+"""Trees of arrays in a directory: whole or not at all, and loaded over any mesh.
+
+A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It is written under another name
+by all processes, and renamed by the first when all parts are on disk; so what has a number for a name is whole, whenever a
+process was stopped.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradix._api.devices import process_count, process_index
+from gradix._api.distributed import client as _client
+from gradix._api.placing import as_sharding, make_array_from_callback
+from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.dtypes import is_extended
+
+__all__ = ["PyTreeFuture", "load", "nonblocking_load", "nonblocking_save", "save"]
+
+_MANIFEST = "manifest.json"
+_saves = itertools.count()
+
+
+def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> None:
+    """Write a tree of arrays as the newest checkpoint of a directory; all processes call it.
+
+    Args:
+        data: arrays, numbers, in dicts, lists and tuples.
+        directory: made if need be, and seen by all processes.
+        overwrite: whether a directory that has a checkpoint may get another; the older ones are then removed.
+
+    Raises:
+        FileExistsError: it has one, and `overwrite` is False.
+        TypeError: a leaf is no array, or an array of random keys.
+
+    Example:
+        >>> import tempfile, gradix, gradix.numpy as jnp
+        >>> with tempfile.TemporaryDirectory() as where:
+        ...     save({"w": jnp.arange(3.0)}, where)
+        ...     load(where)
+        {'w': Array([0., 1., 2.], dtype=float32)}
+    """
+    root = Path(directory)
+    root.mkdir(parents=True, exist_ok=True)
+    before = _checkpoints(root)
+    if before and not overwrite:
+        raise FileExistsError(f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it.")
+    number = next(_saves)
+    _wait(f"begin-{number}")                        # all have seen what was there
+    name = f"{int(before[-1].name) + 1 if before else 0:08d}"
+    temporary = root / f".{name}.tmp"
+    if process_index() == 0:
+        shutil.rmtree(temporary, ignore_errors=True)        # of a process that was stopped
+        temporary.mkdir()
+    _wait(f"made-{number}")
+    parts = _write_parts(data, temporary)
+    _write(temporary / f"parts-{process_index()}.json", json.dumps(parts).encode())
+    _wait(f"written-{number}")
+    if process_index() == 0:
+        _finish(data, root, temporary, name, before)
+    _wait(f"done-{number}")
+
+
+def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) -> None:
+    """Write the manifest, and give the checkpoint its name."""
+    listed: dict[str, Any] = {}
+    for part in sorted(temporary.glob("parts-*.json")):
+        for key, files in json.loads(part.read_text()).items():
+            listed.setdefault(key, []).extend(files)
+    leaves = [{"path": keystr(p), "shape": list(np.shape(x)), "dtype": str(as_array(x).aval.dtype), "parts": listed.get(str(i), [])}
+              for i, (p, x) in enumerate(tree_flatten_with_path(data)[0])]
+    _write(temporary / _MANIFEST, json.dumps({"tree": _outline(data), "leaves": leaves}).encode())
+    _sync(temporary)
+    os.replace(temporary, root / name)
+    _sync(root)
+    for old in before:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_parts(data, folder: Path) -> dict[str, list]:
+    """Write what the devices of this process hold, once of each part that several hold."""
+    out: dict[str, list] = {}
+    for i, x in enumerate(flatten(data)[0]):
+        try:
+            array = as_array(x)
+        except TypeError as e:
+            raise TypeError(f"save takes trees of arrays and numbers. {e}") from None
+        if is_extended(array.aval.dtype):
+            raise TypeError("arrays of random keys cannot be saved; save gradix.random.key_data(keys).")
+        for shard in array.global_shards if type(array) is ArrayImpl else ():       # type: ignore[attr-defined]
+            alone = array.aval.place is None or array.aval.place.device is not None
+            if shard.data is None or shard.replica_id or (alone and process_index()):
+                continue
+            starts = [s.indices(n)[0] for s, n in zip(shard.index, array.aval.shape)]
+            value = np.asarray(shard.data)
+            file = f"{i}-{'_'.join(map(str, starts))}.bin"
+            raw = np.ascontiguousarray(value).tobytes()
+            _write(folder / file, raw)
+            out.setdefault(str(i), []).append({"file": file, "start": starts, "shape": list(value.shape),
+                                               "digest": hashlib.blake2b(raw, digest_size=16).hexdigest()})
+    return out
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "wb") as f:
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def _sync(folder: Path) -> None:
+    with contextlib.suppress(OSError):                  # not every file system has it
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _wait(name: str) -> None:
+    connection = _client()
+    if connection is not None and process_count() > 1:
+        connection.wait_at_barrier(f"gradix/save/{name}", 600_000)
+
+
+def _checkpoints(root: Path) -> list[Path]:
+    """The whole checkpoints of a directory, oldest first."""
+    found = [p for p in root.iterdir() if p.name.isdigit() and (p / _MANIFEST).exists()] if root.is_dir() else []
+    return sorted(found, key=lambda p: int(p.name))
+
+
+def _outline(tree) -> Any:
+    """A tree of dicts, lists and tuples, with the numbers of leaves, as JSON."""
+    counter = itertools.count()
+
+    def walk(node):
+        if isinstance(node, dict):
+            if not all(isinstance(k, str) for k in node):
+                raise TypeError(f"save takes dicts with strings as keys, got {list(node)}.")
+            return {"dict": {k: walk(node[k]) for k in sorted(node)}}
+        if type(node) in (list, tuple):
+            return {type(node).__name__: [walk(v) for v in node]}
+        if node is None:
+            return {"none": 0}
+        leaves = flatten(node)[0]
+        if len(leaves) != 1 or leaves[0] is not node:
+            raise TypeError(f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree of its parts.")
+        return {"leaf": next(counter)}
+    return walk(tree)
+
+
+def _built(outline, leaves) -> Any:
+    (kind, value), = outline.items()
+    if kind == "dict":
+        return {k: _built(v, leaves) for k, v in value.items()}
+    if kind in ("list", "tuple"):
+        return (list if kind == "list" else tuple)([_built(v, leaves) for v in value])
+    return None if kind == "none" else leaves[value]
+
+
+def load(directory: str | os.PathLike, shardings: Any = None) -> Any:
+    """The newest whole checkpoint of a directory.
+
+    Args:
+        directory: what `save` was given.
+        shardings: where the arrays are to lie, as a tree prefix of what was saved; None for the first device.
+
+    Raises:
+        FileNotFoundError: there is no whole checkpoint.
+        ValueError: a file is damaged.
+    """
+    found = _checkpoints(Path(directory))
+    if not found:
+        raise FileNotFoundError(f"{directory} holds no whole checkpoint.")
+    folder = found[-1]
+    manifest = json.loads((folder / _MANIFEST).read_text())
+    outline, rows = manifest["tree"], manifest["leaves"]
+    places = flatten_axes("load shardings", flatten(_built(outline, list(range(len(rows)))))[1], shardings)
+    return _built(outline, [_read(folder, row, s) for row, s in zip(rows, places)])
+
+
+def _read(folder: Path, row: dict, sharding):
+    shape, dtype = tuple(row["shape"]), np.dtype(row["dtype"])
+    if sharding is None:
+        return as_array(_region(folder, row, [(0, n) for n in shape], dtype))
+
+    def part(index):
+        return _region(folder, row, [s.indices(n)[:2] for s, n in zip(index, shape)], dtype)
+    return make_array_from_callback(shape, as_sharding(sharding, "load"), part)
+
+
+def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
+    """A part of an array, of the files that it overlaps."""
+    out = np.empty([b - a for a, b in bounds], dtype)
+    for file in row["parts"]:
+        whole = [(s, s + n) for s, n in zip(file["start"], file["shape"])]
+        common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, whole)]
+        if any(a >= b for a, b in common):
+            continue
+        raw = (folder / file["file"]).read_bytes()
+        if hashlib.blake2b(raw, digest_size=16).hexdigest() != file["digest"]:
+            raise ValueError(f"{folder / file['file']} is damaged: it is not what was saved.")
+        value = np.frombuffer(raw, dtype).reshape(file["shape"])
+        out[tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, bounds)])] = value[
+            tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, whole)])]
+    return out
+
+
+class PyTreeFuture:
+    """What `nonblocking_save` and `nonblocking_load` return: `result()` waits."""
+
+    __slots__ = ("_thread", "_value", "_error")
+
+    def __init__(self, function):
+        self._value = self._error = None
+
+        def run():
+            try:
+                self._value = function()
+            except BaseException as e:                      # raised where the result is asked for
+                self._error = e
+        self._thread = threading.Thread(target=run)
+        self._thread.start()
+
+    def done(self) -> bool:
+        """Whether it is finished."""
+        return not self._thread.is_alive()
+
+    def result(self) -> Any:
+        """Wait, and return what was loaded."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def nonblocking_save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> PyTreeFuture:
+    """As `save`, in a thread of its own.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as where:
+        ...     nonblocking_save({"step": 3}, where).result()
+        ...     nonblocking_load(where).result()
+        {'step': Array(3, dtype=int32)}
+    """
+    return PyTreeFuture(lambda: save(data, directory, overwrite=overwrite))
+
+
+def nonblocking_load(directory: str | os.PathLike, shardings: Any = None) -> PyTreeFuture:
+    """As `load`, in a thread of its own."""
+    return PyTreeFuture(lambda: load(directory, shardings))
