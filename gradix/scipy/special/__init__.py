@@ -32,6 +32,22 @@ from gradix.scipy.special.errors import (
     ndtri as ndtri,
     softmax as softmax,
 )
+from gradix.scipy.special.exponentials import (
+    boxcox as boxcox,
+    boxcox1p as boxcox1p,
+    exp1 as exp1,
+    expi as expi,
+    expn as expn,
+    sici as sici,
+    spence as spence,
+)
+from gradix.scipy.special.faddeeva import (
+    dawsn as dawsn,
+    erfcx as erfcx,
+    fresnel as fresnel,
+    owens_t as owens_t,
+    wofz as wofz,
+)
 from gradix.scipy.special.gammas import (
     beta as beta,
     betainc as betainc,
@@ -49,6 +65,13 @@ from gradix.scipy.special.gammas import (
     poch as poch,
     polygamma as polygamma,
     zeta as zeta,
+)
+from gradix.scipy.special.hypergeometric import hyp1f1 as hyp1f1, hyp2f1 as hyp2f1
+from gradix.scipy.special.legendre import (
+    bernoulli as bernoulli,
+    lpmn as lpmn,
+    lpmn_values as lpmn_values,
+    sph_harm_y as sph_harm_y,
 )
 from gradix._base.listing import listing as _listing
 

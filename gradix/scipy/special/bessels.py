@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy.promotion import inexact_operand
 
@@ -27,8 +28,18 @@ def i0(x):
         >>> special.i0(1.0).round(4)
         Array(1.2661, dtype=float32, weak_type=True)
     """
-    x = inexact_operand("i0", x)
+    return _i0(inexact_operand("i0", x))
+
+
+@custom_jvp
+def _i0(x):
     return jnp.exp(abs(x)) * lax.bessel_i0e(x)
+
+
+@_i0.defjvp
+def _i0_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _i0(x), t * _i1(x)
 
 
 def i1e(x):
@@ -50,8 +61,20 @@ def i1(x):
         >>> special.i1(1.0).round(4)
         Array(0.5652, dtype=float32, weak_type=True)
     """
-    x = inexact_operand("i1", x)
+    return _i1(inexact_operand("i1", x))
+
+
+@custom_jvp
+def _i1(x):
     return jnp.exp(abs(x)) * lax.bessel_i1e(x)
+
+
+@_i1.defjvp
+def _i1_jvp(primals, tangents):
+    """`I₀ - I₁/x` (DLMF 10.29.3), whose second term is ½ at zero."""
+    (x,), (t,) = primals, tangents
+    zero = x == 0
+    return _i1(x), t * (_i0(x) - jnp.where(zero, 0.5, _i1(x) / jnp.where(zero, 1, x)))
 
 
 def bessel_jn(z, *, v: int, n_iter: int = 50):

@@ -9,6 +9,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
+from gradix.scipy.special.complex_gamma import log_gamma
 
 
 def _real(name: str, *xs) -> list:
@@ -33,14 +34,16 @@ def gammaln(x):
 
 
 def loggamma(x):
-    """log Γ(x) for real numbers that are not negative; NaN for others.
+    """log Γ(x): of real numbers NaN where they are negative, of complex numbers analytic but for the negative real axis.
 
     Example:
         >>> from gradix.scipy import special
         >>> special.loggamma(4.0)
         Array(1.7917595, dtype=float32, weak_type=True)
     """
-    x, = _real("loggamma", x)
+    x, = promote_dtypes_inexact("loggamma", x)
+    if x.aval.dtype in COMPLEX:
+        return log_gamma(convert(x, x.aval.dtype))
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
@@ -62,14 +65,16 @@ def gammasgn(x):
 
 
 def gamma(x):
-    """Γ(x); NaN at negative integers, infinite at zero.
+    """Γ(x) of real or complex numbers; NaN at negative integers, infinite at zero.
 
     Example:
         >>> from gradix.scipy import special
         >>> special.gamma(5.0)
         Array(24., dtype=float32)
     """
-    x, = _real("gamma", x)
+    x, = promote_dtypes_inexact("gamma", x)
+    if x.aval.dtype in COMPLEX:
+        return jnp.exp(log_gamma(convert(x, x.aval.dtype)))
     return _gamma(convert(x, x.aval.dtype))
 
 

@@ -74,11 +74,11 @@ def sf(x, loc=0, scale=1):
     return lax.logistic((loc - x) / scale)
 
 
-def ppf(q, loc=0, scale=1):
+def ppf(x, loc=0, scale=1):
     """The value that a draw from the logistic distribution does not exceed with a given probability, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
+        x: probabilities.
         loc: moves the distribution.
         scale: stretches it about `loc`.
 
@@ -87,15 +87,15 @@ def ppf(q, loc=0, scale=1):
         >>> logistic.ppf(0.75).round(4) + 0.0
         Array(1.0986, dtype=float32, weak_type=True)
     """
-    q, loc, scale = arguments("logistic.ppf", q, loc, scale)
-    return loc + scale * logit(q)
+    x, loc, scale = arguments("logistic.ppf", x, loc, scale)
+    return loc + scale * logit(x)
 
 
-def isf(q, loc=0, scale=1):
+def isf(x, loc=0, scale=1):
     """The value that a draw from the logistic distribution exceeds with a given probability, the inverse of `sf`.
 
     Args:
-        q: probabilities.
+        x: probabilities.
         loc: moves the distribution.
         scale: stretches it about `loc`.
 
@@ -104,5 +104,5 @@ def isf(q, loc=0, scale=1):
         >>> logistic.isf(0.25).round(4) + 0.0
         Array(1.0986, dtype=float32, weak_type=True)
     """
-    q, loc, scale = arguments("logistic.isf", q, loc, scale)
-    return loc - scale * logit(q)
+    x, loc, scale = arguments("logistic.isf", x, loc, scale)
+    return loc - scale * logit(x)

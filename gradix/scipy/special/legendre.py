@@ -1,0 +1,188 @@
+"""Associated Legendre functions and spherical harmonics; Bernoulli's numbers."""
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core import dtypes
+from gradix._core.trace import is_unknown
+from gradix.numpy.promotion import as_operand, inexact_operand, promote_dtypes_inexact
+
+
+def bernoulli(n):
+    """Bernoulli's numbers B₀ to Bₙ, with B₁ = -½.
+
+    Args:
+        n: the last, an integer that is not negative.
+
+    Raises:
+        ValueError: `n` is negative.
+
+    Example:
+        >>> from gradix.scipy import special
+        >>> special.bernoulli(2).round(4)
+        Array([ 1.    , -0.5   ,  0.1667], dtype=float32)
+    """
+    n = as_int(n)
+    if n < 0:
+        raise ValueError(f"n must be a non-negative integer, got {n}.")
+    values = [float(b) for b in _exact_bernoulli(min(n, 60))]
+    for k in range(61, n + 1):                  # the zeta function is 1 in floats there (DLMF 25.6.2)
+        size = 0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
+        values.append(-size if k % 4 == 0 else size)
+    return jnp.asarray(np.array(values).astype(dtypes.python_scalar_dtype(float)))
+
+
+def _exact_bernoulli(n: int) -> list:
+    """By `Σₖ C(m + 1, k) Bₖ = 0`."""
+    found = [Fraction(1)]
+    for m in range(1, n + 1):
+        found.append(-sum(math.comb(m + 1, k) * b for k, b in enumerate(found)) / (m + 1))
+    return found
+
+
+def _orders(m, n) -> tuple[int, int]:
+    m, n = as_int(m), as_int(n)
+    if m < 0 or n < 0:
+        raise ValueError(f"the order m and the degree n must not be negative, got {m} and {n}.")
+    return m, n
+
+
+def _vector(name: str, z):
+    z = inexact_operand(name, z)
+    if z.aval.ndim != 1:
+        raise ValueError(f"{name}: z must be a 1D array, got shape {z.aval.shape}.")
+    return z
+
+
+def _table(m: int, n: int, z, root, normalized: bool):
+    """`Pₗᵐ(z)` of shape (m + 1, n + 1, ...), `root` being √(1 - z²): upwards in l from `Pₘᵐ` (DLMF 14.10.3)."""
+    zero, rows = jnp.zeros_like(z), []
+    start = jnp.full_like(z, math.sqrt(1 / (4 * math.pi)) if normalized else 1)
+    for order in range(m + 1):
+        if order:
+            start = -start * root * (math.sqrt((2 * order + 1) / (2 * order)) if normalized else 2 * order - 1)
+        row, before, here = [zero] * min(order, n + 1), zero, start
+        for degree in range(order, n + 1):
+            row.append(here)
+            up, back = _step(degree, order, normalized)
+            before, here = here, up * z * here - back * before
+        rows.append(jnp.stack(row))
+    return jnp.stack(rows)
+
+
+def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
+    """The weights of the recurrence to the next degree."""
+    after = degree + 1
+    if not normalized:
+        return (2 * degree + 1) / (after - order), (degree + order) / (after - order)
+    up = math.sqrt((2 * degree + 1) * (2 * degree + 3) / ((after - order) * (after + order)))
+    back = math.sqrt((2 * degree + 3) * (degree - order) * (degree + order) /
+                     ((2 * degree - 1) * (after - order) * (after + order))) if degree > order else 0.0
+    return up, back
+
+
+def lpmn_values(m, n, z, is_normalized: bool):
+    """Associated Legendre functions of all orders up to m and degrees up to n, with Condon's and Shortley's sign.
+
+    Args:
+        m: the highest order.
+        n: the highest degree.
+        z: a vector of numbers between -1 and 1.
+        is_normalized: with the factor of spherical harmonics.
+
+    Returns:
+        Shape (m + 1, n + 1, len(z)).
+
+    Raises:
+        ValueError: `z` is no vector, or an order is negative.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import special
+        >>> special.lpmn_values(1, 1, jnp.array([0.6]), False)[:, :, 0].round(4)
+        Array([[ 1. ,  0.6],
+               [ 0. , -0.8]], dtype=float32)
+    """
+    m, n = _orders(m, n)
+    z = _vector("lpmn_values", z)
+    return _table(m, n, z, jnp.sqrt((1 - z) * (1 + z)), bool(is_normalized))
+
+
+def lpmn(m, n, z):
+    """Associated Legendre functions of all orders up to m and degrees up to n, and their derivatives.
+
+    Args:
+        m: the highest order.
+        n: the highest degree.
+        z: a vector of numbers between -1 and 1.
+
+    Returns:
+        Two arrays of shape (m + 1, n + 1, len(z)); derivatives are not determined at the ends.
+
+    Raises:
+        ValueError: `z` is no vector, or an order is negative.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import special
+        >>> special.lpmn(1, 1, jnp.array([0.6]))[1][:, :, 0].round(4)
+        Array([[0.  , 1.  ],
+               [0.  , 0.75]], dtype=float32)
+    """
+    m, n = _orders(m, n)
+    z = _vector("lpmn", z)
+    values = _table(m, n, z, jnp.sqrt((1 - z) * (1 + z)), False)
+    degrees = np.arange(n + 1)[None, :, None]
+    sums = degrees + np.arange(m + 1)[:, None, None]
+    before = jnp.pad(values, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+    slopes = (jnp.asarray(degrees.astype(z.dtype)) * z * values - jnp.asarray(sums.astype(z.dtype)) * before) / (z * z - 1)
+    inside = jnp.asarray(degrees > 0) & (degrees >= np.arange(m + 1)[:, None, None])
+    return values, jnp.where(inside, slopes, 0)
+
+
+def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = None):
+    """Spherical harmonics `Yₙᵐ(θ, φ)`.
+
+    Args:
+        n: degrees.
+        m: orders, between -n and n.
+        theta: polar angles, between 0 and π.
+        phi: azimuthal angles.
+        diff_n: must be None.
+        n_max: the highest degree; told by `n` where its values are known, and needed while compiling.
+
+    Returns:
+        Complex numbers, of the shape the arguments broadcast to.
+
+    Raises:
+        NotImplementedError: `diff_n` is given.
+        ValueError: `n_max` is needed.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy import special
+        >>> special.sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0])).real.round(4)
+        Array([0.4886], dtype=float32)
+    """
+    if diff_n is not None:
+        raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate the function instead.")
+    n, m = as_operand("sph_harm_y", n), as_operand("sph_harm_y", m, 1)
+    theta, phi = promote_dtypes_inexact("sph_harm_y", theta, phi)
+    if n_max is None:
+        if is_unknown(n):
+            raise ValueError("sph_harm_y: the degrees are not known while compiling; give the highest one as n_max.")
+        n_max = int(np.max(np.asarray(n), initial=0))
+    n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
+    table = _table(n_max, n_max, jnp.cos(theta), jnp.sin(theta), True)
+    order = abs(m)
+    degree, row = jnp.clip(n, 0, n_max)[None, None], jnp.clip(order, 0, n_max)[None, None]
+    value = jnp.take_along_axis(jnp.take_along_axis(table, row, 0), degree, 1)[0, 0]
+    value = jnp.where((order > n) | (n < 0), 0, value)
+    value = jnp.where((m < 0) & (order % 2 == 1), -value, value)
+    angle = m.astype(phi.dtype) * phi
+    return lax.complex(value * jnp.cos(angle), value * jnp.sin(angle))
