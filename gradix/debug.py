@@ -8,6 +8,11 @@ from gradix._api.jit.explain import (
     Explanation as Explanation,
     explain as explain,
 )
+from gradix._api.visualize import (
+    inspect_array_sharding as inspect_array_sharding,
+    visualize_array_sharding as visualize_array_sharding,
+    visualize_sharding as visualize_sharding,
+)
 from gradix._base.events import (
     Event as Event,
 )
