@@ -6,6 +6,9 @@ Example:
     Array(0.841471, dtype=float32, weak_type=True)
 """
 # fmt: off
+from typing import TYPE_CHECKING
+
+from gradix._base.lazy import lazy_face
 from gradix._version import __version__ as __version__
 from gradix._base.config import (
     allow_f16_reductions as allow_f16_reductions,
@@ -63,17 +66,6 @@ from gradix._api.derivatives.autodiff import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from gradix._api.callbacks import pure_callback as pure_callback
-from gradix._api.derivatives.checkpoint import (
-    checkpoint as checkpoint,
-    checkpoint as remat,
-    checkpoint_policies as checkpoint_policies,
-)
-from gradix._api.derivatives.custom_derivatives import (
-    custom_gradient as custom_gradient,
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
-)
 from gradix._api.devices import (
     Device as Device,
     block_until_ready as block_until_ready,
@@ -116,48 +108,93 @@ from gradix._api.inspect import (
     named_scope as named_scope,
     typeof as typeof,
 )
-from gradix._api.derivatives.hessians import hessian as hessian
-from gradix._api.derivatives.jacobians import (
-    jacfwd as jacfwd,
-    jacobian as jacobian,
-    jacrev as jacrev,
-)
 from gradix._api.jit.jit import (
     clear_caches as clear_caches,
     jit as jit,
 )
-from gradix._api.derivatives.laplacian import laplacian as laplacian
-from gradix._api.derivatives.pullbacks import fwd_and_bwd as fwd_and_bwd
 from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
-from gradix._api.mapping.pmap import pmap as pmap
-from gradix._api.mapping.shard_map import shard_map as shard_map, smap as smap
 from gradix._api.mapping.vmap import vmap as vmap
 
 from gradix import (
-    ad as ad,
-    ad_checkpoint as ad_checkpoint,
     core as core,
-    custom_batching as custom_batching,
-    custom_derivatives as custom_derivatives,
-    debug as debug,
-    distributed as distributed,
-    dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
-    image as image,
-    interpreters as interpreters,
     lax as lax,
-    nn as nn,
     numpy as numpy,
-    ops as ops,
-    random as random,
-    ref as ref,
-    scipy as scipy,
-    sharding as sharding,
-    stages as stages,
     tree as tree,
     tree_util as tree_util,
     typing as typing,
     version as version,
 )
 from gradix.compat import install_as_jax as install_as_jax
+
+if TYPE_CHECKING:
+    from gradix._api.derivatives.hessians import hessian as hessian
+    from gradix._api.derivatives.jacobians import (
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+    )
+    from gradix._api.derivatives.laplacian import laplacian as laplacian
+    from gradix._api.derivatives.pullbacks import fwd_and_bwd as fwd_and_bwd
+    from gradix._api.mapping.pmap import pmap as pmap
+    from gradix._api.mapping.shard_map import shard_map as shard_map, smap as smap
+    from gradix._api.derivatives.checkpoint import (
+        checkpoint as checkpoint,
+        checkpoint as remat,
+        checkpoint_policies as checkpoint_policies,
+    )
+    from gradix._api.callbacks import pure_callback as pure_callback
+    from gradix._api.derivatives.custom_derivatives import (
+        custom_gradient as custom_gradient,
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+    )
+    from gradix import (
+        ad as ad,
+        ad_checkpoint as ad_checkpoint,
+        custom_batching as custom_batching,
+        custom_derivatives as custom_derivatives,
+        debug as debug,
+        distributed as distributed,
+        dlpack as dlpack,
+        experimental as experimental,
+        export as export,
+        extend as extend,
+        flatten_util as flatten_util,
+        image as image,
+        interpreters as interpreters,
+        nn as nn,
+        ops as ops,
+        random as random,
+        ref as ref,
+        scipy as scipy,
+        sharding as sharding,
+        stages as stages,
+        test_util as test_util,
+    )
+
+# Modules that are loaded when they are named, and functions whose modules are.
+_LATER = (
+    "ad ad_checkpoint custom_batching custom_derivatives debug distributed dlpack experimental export extend "
+    "flatten_util image interpreters nn ops random ref scipy sharding stages test_util"
+).split()
+_ELSEWHERE = {
+    "hessian": "gradix._api.derivatives.hessians:hessian",
+    "jacfwd": "gradix._api.derivatives.jacobians:jacfwd",
+    "jacobian": "gradix._api.derivatives.jacobians:jacobian",
+    "jacrev": "gradix._api.derivatives.jacobians:jacrev",
+    "laplacian": "gradix._api.derivatives.laplacian:laplacian",
+    "fwd_and_bwd": "gradix._api.derivatives.pullbacks:fwd_and_bwd",
+    "pmap": "gradix._api.mapping.pmap:pmap",
+    "shard_map": "gradix._api.mapping.shard_map:shard_map",
+    "smap": "gradix._api.mapping.shard_map:smap",
+    "checkpoint": "gradix._api.derivatives.checkpoint:checkpoint",
+    "remat": "gradix._api.derivatives.checkpoint:checkpoint",
+    "checkpoint_policies": "gradix._api.derivatives.checkpoint:checkpoint_policies",
+    "pure_callback": "gradix._api.callbacks:pure_callback",
+    "custom_gradient": "gradix._api.derivatives.custom_derivatives:custom_gradient",
+    "custom_jvp": "gradix._api.derivatives.custom_derivatives:custom_jvp",
+    "custom_vjp": "gradix._api.derivatives.custom_derivatives:custom_vjp",
+}
+__getattr__, __dir__ = lazy_face(__name__, {**{name: f"gradix.{name}" for name in _LATER}, **_ELSEWHERE})

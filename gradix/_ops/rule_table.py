@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 
+from gradix._base.lazy import load_package
 from gradix._core.primitive import Primitive
 from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
 
@@ -22,6 +23,8 @@ dtypes: what the primitive declares; blank where its types depend on more."""
 def families() -> dict[str, list[Primitive]]:
     """The primitives by the file that makes them."""
     found: dict[str, list[Primitive]] = {}
+    for package in _PACKAGES:
+        load_package(package.rstrip("."))
     for module_name, module in sorted(sys.modules.items()):
         if not module_name.startswith(_PACKAGES) or module_name.endswith("__main__"):
             continue
