@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
@@ -75,7 +76,8 @@ def _deleted(array: ArrayImpl) -> RuntimeError:
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
     """Spell a program as StableHLO, for a platform as it is best asked, or with `rewrites={}` as for any."""
     options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
-    return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
+    with FOR_PROGRAMS:
+        return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
 
 
 class Program:

@@ -28,6 +28,8 @@ WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineabl
 NO_REWRITES: Mapping[Any, tuple] = MappingProxyType({})
 _NONE: dict = {}
 
+_MAX_DEPTH = 60     # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
+
 
 class Emitter(Contractions):
     """Spells one module.
@@ -54,6 +56,7 @@ class Emitter(Contractions):
         self._takes_variables: set[str] = set()         # functions of the dimension variables as well
         self._kept: list = []                     # what `_symbols` knows by identity must outlive it
         self._expansions: dict = {}
+        self._depth = 0                            # of functions being written inside of each other
         self._products: dict[str, dict] = {}       # of functions that have some, by symbol
 
     # -- programs ---------------------------------------------------------------------------------------------------
@@ -167,10 +170,12 @@ class Emitter(Contractions):
         avals = [*[SIZE] * len(variables), *in_avals, *[TOKEN] * ordered]
         body = self._with_token(fn) if ordered else fn
         try:
+            self._depth += 1
             self.token, self.facts.products = None, {}
             args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
         finally:
+            self._depth -= 1
             self.token, self.facts.products, self.variables = outer, products, variables
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
@@ -216,8 +221,8 @@ class Emitter(Contractions):
 
     def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
-        if self.manual is not None and self.manual.indices:
-            return self.inline(jaxpr, consts, args)                 # values of outside are needed inside
+        if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
+            return self.inline(jaxpr, consts, args)                 # in the second case values of outside are needed inside
         consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)

@@ -1,6 +1,7 @@
 """Common subexpressions: equal equations are computed once."""
 from __future__ import annotations
 
+from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from gradix._transforms.dce import dce_jaxpr
@@ -52,5 +53,6 @@ def _literal(v: Literal):
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """What compilation does first: no dead code, nothing twice; inputs keep their places."""
-    pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
-    return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)
+    with FOR_PROGRAMS:
+        pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
+        return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)

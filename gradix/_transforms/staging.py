@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._base import source
+from gradix._base.recursion_room import room_to_trace
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import within
 from gradix._core.dtypes import ExtendedDType
@@ -134,7 +135,7 @@ def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
         NotImplementedError: it writes to a mutable array from outside.
     """
     trace = StagingTrace(debug)
-    with new_level(trace, stage=True):
+    with room_to_trace(debug.name), new_level(trace, stage=True):
         outs = function(*[trace.new_arg(a) for a in avals])
         refs = trace.refs
         jaxpr, consts = trace.close(outs)
@@ -160,7 +161,7 @@ def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr
     of those that were written.
     """
     trace = StagingTrace(debug)
-    with new_level(trace, stage=True):
+    with room_to_trace(debug.name), new_level(trace, stage=True):
         outs = function(*[trace.new_arg(a) for a in avals])
         refs = list(trace.refs.values())
         trace.invars += [r.var for r in refs]

@@ -393,12 +393,18 @@ def wrong_programs():
             lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0)),
         "in pieces": (NotImplementedError, "argument of .*specialize=True", lambda: gradix.jit(
             lambda r: r[0], specialize=True)(outer)),
-        "chunks": (NotImplementedError, "write it outside", lambda: gradix.vmap(
-            lambda x: (_write(outer, 1.0), x)[1], chunk_size=2)(jnp.ones(4))),
+        "chunks": (ValueError, "a vmapped value", lambda: gradix.vmap(
+            lambda x: _write(outer, x), chunk_size=2)(jnp.ones((4, 3)))),
         "no ref": (TypeError, "expects a Ref", lambda: gradix.ref.get(jnp.ones(3), 0)),
         "solver": (NotImplementedError, "Return the value, and write it outside", lambda: lax.custom_root(
             lambda x: (_write(outer, 2.0), x)[1], 1.0, lambda f, x: x, lambda f, x: x)),
     }
+
+
+def test_written_in_chunks():
+    outer = gradix.new_ref(jnp.zeros(3))
+    assert gradix.vmap(lambda x: (_write(outer, 2.0), x)[1], chunk_size=2)(jnp.ones(4)).tolist() == [1.0] * 4
+    assert outer[...].tolist() == [2.0] * 3
 
 
 @pytest.mark.parametrize("name", wrong_programs())

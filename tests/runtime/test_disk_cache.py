@@ -1,5 +1,6 @@
 """Compiled programs on disk: kept whole or not at all, found again, bounded, and trusted only where they may be."""
 import logging
+import multiprocessing
 import os
 import random
 import stat
@@ -407,7 +408,7 @@ def write_many(path, worker):
 
 
 def test_many_processes_write_the_same_entries(tmp_path):
-    with ProcessPoolExecutor(4) as pool:
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
         complaints = list(pool.map(write_many, [str(tmp_path)] * 4, range(4)))
     assert complaints == [False] * 4 and len(files(tmp_path)) == 20
     assert not [n for n in os.listdir(tmp_path) if n.endswith(".tmp")]

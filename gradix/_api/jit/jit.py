@@ -18,8 +18,6 @@ from gradix._api.arguments import (
     complete,
     debug_info,
     name_of,
-    positions,
-    signature,
     stand_in,
 )
 from gradix._api.jit import (
@@ -27,12 +25,13 @@ from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
 )
+from gradix._api.jit.argument_roles import ArgumentRoles
 from gradix._api.jit.fastcall import MISS, no_code, write_call
-from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, compared_by_identity, fingerprint
+from gradix._api.jit.fingerprint import compared_by_identity
 from gradix._api.jit.placed import PlacedTraced, Shardings, WithoutPlace, needs_place, shardings_of, unplaced
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.specialize import Tree, paths_of
-from gradix._api.jit.static_errors import incomparable, not_hashable
+from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
 from gradix._api.jit.traced import FloatCheckedTraced, Traced, kind_of_traced
@@ -91,20 +90,17 @@ class JitFunction:
 
     __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
 
-    def __init__(self, fun: Callable, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(),
-                 inline: bool = False, keep_unused: bool = False, compiler_options: dict | None = None,
-                 max_traces: int | None = None, max_paths: int | None = None, donate_strict: bool = False,
-                 abstracted_axes: Any = None, symbolic: Any = None, shardings: Shardings | None = None):
+    def __init__(self, fun: Callable, roles: ArgumentRoles, inline: bool = False, keep_unused: bool = False,
+                 compiler_options: dict | None = None, max_traces: int | None = None, max_paths: int | None = None,
+                 donate_strict: bool = False, abstracted_axes: Any = None, symbolic: Any = None, shardings: Shardings | None = None):
         stand_in(self, fun)
         self._fun, self._name = fun, name_of(fun)
-        self._static_argnums, self._static_argnames = static_argnums, frozenset(static_argnames)
-        self._donate_argnums, self._donate_argnames = donate_argnums, frozenset(donate_argnames)
         self._donate_strict, self._abstracted_axes = donate_strict, abstracted_axes
         self._symbolic = None if symbolic is None else SymbolicSizes(symbolic, self._name)
         self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
-        self._has_static, self._shardings = bool(static_argnums or static_argnames), shardings
+        self._roles, self._shardings = roles, shardings
+        self._has_static, self._split = roles.has_static, roles.split
         self._cache: dict[tuple, Traced] = {}
-        self._plans: dict[int, tuple[list, list]] = {}
         self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
         self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
         self._first: Callable = no_code                         # the first of them
@@ -185,7 +181,7 @@ class JitFunction:
 
     def _quicken(self, traced: Traced, args, kwargs) -> None:
         """Write code for calls of a signature that comes often."""
-        positions, names = self._static_positions(len(args)), self._static_argnames
+        positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
             self._fast = (call, *self._fast[:_FAST_LIMIT - 1])
@@ -241,9 +237,9 @@ class JitFunction:
             abstracted.check_sizes(self._abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
         out: dict[str, Any] = {}
-        dynamic, named, values = self._parts(args, kwargs)
+        dynamic, named, values = self._roles.parts(args, kwargs)
         debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
-            self._dynamic_only(args), dynamic, named)
+            self._roles.stand_in(args), dynamic, named)
         shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, self._max_traces)
@@ -256,11 +252,12 @@ class JitFunction:
         def flat(*tracers):
             return self._results(all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out)
 
-        jaxpr, consts, refs = stage_with_refs(flat, [x.aval for x in without_refs(leaves)] if inside else avals, debug)
+        types = [x.aval for x in without_refs(leaves)] if inside else avals
+        jaxpr, consts, refs = stage_with_refs(flat, types, debug)
         closed, consts = hoist(jaxpr, consts)
         self._log.traced(self._name, time.perf_counter() - start, reason)
         kind = TracedWithRefs if refs or inside else kind_of_traced()
-        traced = kind(closed, consts, out["tree"], debug, self._name, self._donated(args, kwargs), self._keep_unused,
+        traced = kind(closed, consts, out["tree"], debug, self._name, self._roles.donated(args, kwargs), self._keep_unused,
                       self._compiler_options, avals, self._log)
         traced.strict = self._donate_strict
         if isinstance(traced, TracedWithRefs):
@@ -270,16 +267,14 @@ class JitFunction:
     def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
         """The Python function's results as arrays; the tree of them goes to `out`."""
         dynamic, named = tree.unflatten(tracers)
-        given, keywords = self._join(dynamic, named, args, kwargs)
+        given, keywords = self._roles.join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
         outs, out["tree"] = tree_flatten(result)
         return [x if isinstance(x, Array) else as_result(x, i, result, self._name) for i, x in enumerate(outs)]
 
     def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Tree:
         """What follows the function wherever it decides by the values of its arguments."""
-        nums = self._static_positions(len(args))                # the others are not to be kept alive
-        args = [a if i in nums else None for i, a in enumerate(args)]
-        kwargs = {k: v if k in self._static_argnames else None for k, v in kwargs.items()}
+        args, kwargs = self._roles.static_only(args, kwargs)
 
         def function(tracers):
             out: dict = {}
@@ -289,93 +284,6 @@ class JitFunction:
             return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
                                     closed.in_avals, self._log)
         return Tree(function, avals, debug, make, self._log, limit)
-
-    # -- static and donated arguments ---------------------------------------------------------------------------------
-
-    def _split(self, args, kwargs):
-        """Dynamic positional and keyword arguments, and the static ones as pairs of place and fingerprint."""
-        if not self._has_static:
-            return args, kwargs, ()
-        if kwargs:
-            dynamic, named, values = self._parts(args, kwargs)
-            given = values.items()
-        else:
-            plan = self._plans.get(len(args)) or self._plan(len(args))
-            dynamic, named = tuple([args[i] for i in plan[1]]), kwargs
-            given = [(place, args[i]) for place, i in plan[0]]
-        static = []
-        for place, value in given:
-            kind = type(value)
-            if kind in ATOMS:
-                static.append((place, (kind, value)))
-                continue
-            try:
-                static.append((place, fingerprint(value)))
-            except (NoFingerprint, RecursionError) as e:
-                raise not_hashable(self._name, place, value, e) from None
-        return dynamic, named, tuple(static)
-
-    def _parts(self, args, kwargs):
-        """Dynamic positional and keyword arguments, and static values by place: a name, or a number without one."""
-        places, dynamic = self._plans.get(len(args)) or self._plan(len(args))
-        values = {place: args[i] for place, i in places}
-        given = [k for k in kwargs if k in self._static_argnames and k not in values]
-        if given:
-            values.update([(k, kwargs[k]) for k in given])
-            values = dict(sorted(values.items(), key=lambda item: str(item[0])))
-            kwargs = {k: v for k, v in kwargs.items() if k not in given}
-        return tuple([args[i] for i in dynamic]), kwargs, values
-
-    def _plan(self, count: int) -> tuple[list, list]:
-        """Of `count` positional arguments, the static ones as pairs of place and number, and the others' numbers."""
-        sig, names = signature(self._fun), []
-        for p in sig.parameters.values() if sig is not None else ():
-            if p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY:
-                break
-            names.append(p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None)
-        nums = self._static_positions(count)
-        places = [(names[i] if i < len(names) and names[i] else i, i) for i in nums]
-        plan = sorted(places, key=lambda item: str(item[0])), [i for i in range(count) if i not in nums]
-        self._plans[count] = plan
-        return plan
-
-    def _static_positions(self, count: int) -> set[int]:
-        return positions(self._static_argnums, count)
-
-    def _join(self, dynamic, named, args, kwargs):
-        """All arguments, dynamic ones replaced."""
-        if not self._has_static:
-            return dynamic, named
-        nums, rest = self._static_positions(len(args)), iter(dynamic)
-        return ([a if i in nums else next(rest) for i, a in enumerate(args)],
-                {k: named.get(k, v) for k, v in kwargs.items()})
-
-    def _dynamic_only(self, args):
-        """A stand-in whose signature leaves the static arguments out, for naming the others."""
-        sig, nums = signature(self._fun), self._static_positions(len(args))
-        if sig is None:
-            return self._fun
-        params = [p for i, p in enumerate(sig.parameters.values())
-                  if i not in nums and p.name not in self._static_argnames]
-        like = functools.wraps(self._fun)(lambda *a, **k: None)
-        like.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
-        return like
-
-    def _donated(self, args, kwargs) -> tuple[int, ...]:
-        """Which leaves of the dynamic arguments are donated."""
-        if not self._donate_argnums and not self._donate_argnames:
-            return ()
-        numbers, static = positions(self._donate_argnums, len(args)), self._static_positions(len(args))
-        parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
-        parts += [(k in self._donate_argnames, kwargs[k]) for k in sorted(kwargs) if k not in self._static_argnames]
-        out: list[int] = []
-        at = 0
-        for donated, part in parts:
-            n = len(flatten(part)[0])
-            if donated:
-                out += range(at, at + n)
-            at += n
-        return tuple(out)
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
         t = type(x)
@@ -521,6 +429,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     if specialize and (donated or donated_names):
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
-    return JitFunction(fun, nums, names, donated, donated_names, inline, keep_unused, compiler_options, max_traces,
+    roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
+    return JitFunction(fun, roles, inline, keep_unused, compiler_options, max_traces,
                        max_paths if specialize else None, donate_strict, abstracted_axes, symbolic,
                        shardings_of(in_shardings, out_shardings, device))

@@ -6,7 +6,15 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix.numpy.promotion import promote_dtypes_inexact
 
-arguments = promote_dtypes_inexact
+
+def arguments(name: str, *xs):
+    """Arrays of one float dtype; numbers stretched to meet an array have the strength of an array's dtype."""
+    xs = promote_dtypes_inexact(name, *xs)
+    if not xs[0].aval.weak_type or len({x.ndim for x in xs}) == 1:
+        return xs
+    return [lax.convert_element_type(x, x.dtype) for x in xs]
+
+
 LOG_2PI = float(np.log(2 * np.pi))
 
 
