@@ -51,7 +51,13 @@ def test_digits_are_read(tmp_path):
         assert source[int(place.split()[1]) - 1].split(" =")[0] == change.split()[0]
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: f"{case.group}-{case.name}")
+def in_the_fast_suite(case):
+    return case.group != "scaling" or " 100 arrays" in case.name or " 50 functions" in case.name
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.group}-{case.name}",
+                                               marks=() if in_the_fast_suite(case) else pytest.mark.slow)
+                                  for case in CASES.values()])
 def test_benchmark_case_runs(case):
     x = target("gradix")
     call = case.make(x)

@@ -14,6 +14,7 @@ from jaxlib.version import __version__ as jaxlib_version
 
 from gradix._base import config
 from gradix._base.lazy import lazy_module
+from gradix._runtime.host_memory import keep_freed_memory
 
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
 
@@ -48,6 +49,7 @@ def client():
     if _client is None:
         with _lock:
             if _client is None:
+                keep_freed_memory()
                 _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
                 _client = xc.make_cpu_client(asynchronous=False, **{**_asked_devices(), **_settings})
     return _client

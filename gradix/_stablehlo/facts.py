@@ -41,18 +41,20 @@ class Facts:
         structured: the names of its operations that have regions, as loops and reductions.
         programs: the jaxprs it is written from, inner ones included.
         arguments: the types of the program's arguments and results.
+        results: the types of the program's results.
         products: its products of matrices and convolutions, counted; those of a function count at each of its calls.
         convolutions: its convolutions.
         custom_calls: the names of the functions that it calls.
         rewrites: the names of the platform's rewrites that it took, counted.
     """
 
-    __slots__ = ("structured", "programs", "arguments", "products", "convolutions", "custom_calls", "rewrites")
+    __slots__ = ("structured", "programs", "arguments", "results", "products", "convolutions", "custom_calls", "rewrites")
 
     def __init__(self):
         self.structured: set[str] = set()
         self.programs: list[Jaxpr] = []
         self.arguments: tuple = ()
+        self.results: tuple = ()
         self.products: dict[Product, int] = {}
         self.convolutions: list[Convolution] = []
         self.custom_calls: set[str] = set()
@@ -71,6 +73,11 @@ class Facts:
     def largest(self) -> int | None:
         """The elements of the largest array of all; None where one is of unknown size."""
         return _largest({*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]})
+
+    @property
+    def alike(self) -> int:
+        """How many results are of a type that an earlier one has."""
+        return len(self.results) - len(set(self.results))
 
     @property
     def equations(self) -> int:

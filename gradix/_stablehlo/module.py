@@ -75,7 +75,8 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
             consts[i] = a
         return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted):])))
 
-    em.facts.arguments = (*avals, *[v.aval for v in jaxpr.outvars])
+    em.facts.results = tuple([v.aval for v in jaxpr.outvars])
+    em.facts.arguments = (*avals, *em.facts.results)
     args, outs, text = em.body(avals, main)
     before = len(given) + len(hoisted)
     attrs = {k + before: dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}

@@ -7,7 +7,7 @@ from gradix._platforms.records import Choice
 
 _F32 = np.dtype("float32")
 _LARGE = 1 << 12        # elements
-_REPEATED = 6           # products like an earlier one
+_REPEATED = 6           # products, or results, like an earlier one
 _FEW = 6                # operations
 
 
@@ -15,15 +15,16 @@ def compiles_repeats_once(facts, cores: int) -> bool:
     """Whether a program should go through XLA:CPU's newer code generator.
 
     It compiles small programs in twice the time, and runs large fusions, scatters and loop bodies up to three times
-    faster, but windows (running sums) more than twice slower. Of equal fusions, which products part repeated layers into,
-    it compiles one.
+    faster, but windows (running sums) more than twice slower. Of equal fusions it compiles one: products part repeated
+    layers into such, and an optimizer makes the same of each parameter.
     """
     if "reduce_window" in facts.structured:
         return False
     largest = facts.largest_argument
     if largest is None or largest > _LARGE:
         return not _is_a_sine(facts)
-    return not facts.has_loop and sum([n - 1 for p, n in facts.products.items()]) >= _REPEATED
+    repeated = sum([n - 1 for p, n in facts.products.items()])
+    return not facts.has_loop and max(repeated, facts.alike) >= _REPEATED
 
 
 def _is_a_sine(facts) -> bool:
