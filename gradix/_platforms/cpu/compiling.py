@@ -6,7 +6,8 @@ import numpy as np
 from gradix._platforms.records import Choice
 
 _F32 = np.dtype("float32")
-_LARGE = 1 << 12        # elements
+_LARGE = 1 << 12        # elements of an argument or result
+_LARGE_INSIDE = 1 << 16         # elements of an array between them
 _REPEATED = 6           # products, or results, like an earlier one
 _FEW = 6                # operations
 
@@ -21,7 +22,7 @@ def compiles_repeats_once(facts, cores: int) -> bool:
     if "reduce_window" in facts.structured:
         return False
     largest = facts.largest_argument
-    if largest is None or largest > _LARGE:
+    if largest is None or largest > _LARGE or (facts.largest or 0) > _LARGE_INSIDE:
         return not _is_a_sine(facts)
     repeated = sum([n - 1 for p, n in facts.products.items()])
     return not facts.has_loop and max(repeated, facts.alike) >= _REPEATED
