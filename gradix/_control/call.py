@@ -4,7 +4,7 @@ from __future__ import annotations
 from gradix._control.inner_programs import dependent
 from gradix._core.effects import is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Inlining, Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.cotangent_masks import Live
 from gradix._transforms.batch import batch_jaxpr
@@ -21,9 +21,9 @@ class Call(Primitive):
     effectful = True
     named = True
     call_primitive = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     live = "call"
-    inline_in_high_orders = True       # tangents that are equal outside are not, as operands of a program
+    inlining = Inlining(in_high_orders=True)     # tangents that are equal outside are not, as operands of a program
 
     def abstract(self, *avals, jaxpr, name, **_):
         return jaxpr.out_avals

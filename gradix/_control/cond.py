@@ -7,7 +7,7 @@ from gradix._control.inner_programs import dependent, evaluated, is_any_ordered,
 from gradix._control.masked_branches import is_costly, run_where_taken
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, to_axis, zeros
 from gradix._ops.comparison import eq
@@ -26,7 +26,7 @@ class Cond(Primitive):
     """The first operand, an int32 scalar, picks the program among `branches` that is run on the others."""
 
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
 

@@ -7,7 +7,7 @@ from gradix._base.errors import UnexpectedTracerError
 from gradix._control.inner_programs import dependent
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import Inlining, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
@@ -19,10 +19,10 @@ class RuledCall(Primitive):
     """A call of the program `call_jaxpr` that has a derivative rule of its user's."""
 
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     call_primitive = True
-    inline_when_linear = True
+    inlining = Inlining(on_tapes=True)
     named = True
 
     def abstract(self, *avals, call_jaxpr, **_):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from gradix._control.custom_jvp import RuledCall, axis_of, check_closed, check_types, closed_over, top_trace
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch, batch_jaxpr
@@ -85,7 +85,7 @@ class CustomLinear(Primitive):
     """The linear map known only by its transpose, `bwd`; operands are `num_res` residuals, then tangents."""
 
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     only_backward = True
 
     def abstract(self, *avals, out_avals, **_):

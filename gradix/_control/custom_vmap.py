@@ -7,7 +7,7 @@ from gradix._control.custom_jvp import RuledCall, closed_over, top_trace
 from gradix._control.inner_programs import rearranged
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Inlining, Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import insert_axis
@@ -89,7 +89,7 @@ class CustomVmapLinear(CustomVmapCall):
     """The derivative of such a call: linear in its last operands."""
 
     call_primitive = False                      # to be recorded, not looked into
-    inline_when_linear = False
+    inlining = Inlining()
 
 
 custom_vmap_call_p = CustomVmapCall("custom_vmap_call")

@@ -51,7 +51,7 @@ def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
         flags = tuple([type(v) is not Literal and v in live for v in eqn.invars])
         if not any(flags) or (smooth and eqn.primitive.name == "stop_gradient"):
             continue
-        rule = getattr(eqn.primitive, "dependent", None)
+        rule = eqn.primitive.dependent
         outs = [True] * len(eqn.outvars) if rule is None else rule(flags, eqn.params, smooth)
         live.update([v for v, d in zip(eqn.outvars, outs) if d and not (smooth and v.aval.dtype not in INEXACT)])
     return live
@@ -112,9 +112,8 @@ def _equation_work(eqn: JaxprEqn) -> int:
     if any(v.aval.size > _SMALL for v in (*eqn.invars, *eqn.outvars)):
         return _NEVER
     prim = eqn.primitive
-    price = getattr(prim, "work", None)
-    if price is not None:
-        return price(eqn.params)
+    if prim.work is not None:
+        return prim.work(eqn.params)
     inner = eqn.params.get("call_jaxpr")
     if inner is not None:
         return work(inner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from gradix._control.call import Call, jit_p
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.primitive import Inlining
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
 from gradix._transforms.dce import without_dead
@@ -16,7 +17,7 @@ class Remat(Call):
 
     live = None                # its equations stay together, to be computed again
     selects = False
-    inline_in_high_orders = False
+    inlining = Inlining()
 
     def run(self, args, params):
         return eval_closed(params["jaxpr"], *args)

@@ -21,7 +21,7 @@ from gradix._control.scan_lowering import Loop
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import physical_dtype
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch_jaxpr
@@ -38,7 +38,7 @@ class Scan(Primitive):
 
     costly = True
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
 

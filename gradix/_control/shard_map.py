@@ -12,7 +12,7 @@ from gradix._core.effects import MeshEffect, NamedAxisEffect
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.mesh import AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import div
@@ -100,8 +100,7 @@ class ShardMap(Primitive):
     multiple_results = True
     effectful = True
     named = True
-    placed = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True, placed=True)
 
     def abstract(self, *avals, jaxpr, mesh, manual_axes, out_specs, **_):
         return [global_aval(a, s, mesh, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]

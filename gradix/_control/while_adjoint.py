@@ -9,7 +9,7 @@ from gradix._control.inner_programs import carried, split
 from gradix._control.while_reverse import SAVED, Turns, returning, saved_avals, saving
 from gradix._core.array import scalar_array
 from gradix._core.jaxpr import axis_names
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import gt
@@ -30,7 +30,7 @@ class _Derived(Primitive):
     """What stands for a program over `loop`, which is `while_p`: operands are the loop's, then others."""
 
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
 

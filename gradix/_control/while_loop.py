@@ -17,7 +17,7 @@ from gradix._control.inner_programs import (
 from gradix._control.while_adjoint import WhileBack, WhileCurved, WhileLinear, WhileSave
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, to_axis
 from gradix._transforms.batch import batch_jaxpr
@@ -38,7 +38,7 @@ class While(Primitive):
 
     costly = True
     multiple_results = True
-    mixed = types_inside = True
+    mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
     save: Primitive            # the primitives reverse mode is made of

@@ -1,8 +1,8 @@
-"""The primitive: one operation and every rule the transforms know for it."""
+"""The primitive: one operation, every rule the transforms know for it, and all that is declared of it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradix._core import trace as _trace
 from gradix._core.array import as_array
@@ -24,61 +24,105 @@ class Linear:
 
     def __jax_array__(self):
         raise NotImplementedError("the function to transpose is not linear: it combines two values that both depend "
-                                  "on "
-                                  f"its arguments, one of type {self.aval}. Use vjp for functions that are not linear.")
+                                  f"on its arguments, one of type {self.aval}. Use vjp for functions that are not linear.")
 
     def __repr__(self) -> str:
         return f"Linear({self.aval})"
 
 
+class Inlining(NamedTuple):
+    """When a transformation works on the equations of a call's program in place of the call."""
+
+    on_tapes: bool = False          # where tangents are recorded, so that a user's rule is recorded by what it does
+    in_high_orders: bool = False    # from the third derivative on, where equal work is looked for outside of calls
+
+
+class MeshTraits(NamedTuple):
+    """How a primitive behaves among the devices of a mesh."""
+
+    mixes: bool = False             # its operands may vary over different mesh axes inside of `shard_map`
+    types_inside: bool = False      # `abstract` gives the types of a program's results, which tell these axes
+    placed: bool = False            # it runs on the devices of the mesh that its parameters name
+
+
 class Primitive:
     """One operation and all its rules; a missing rule is an error that says which and what to do.
+
+    The vocabulary is closed: what any part of the package asks of a primitive is declared in this class, and
+    `python -m gradix._ops` shows what each primitive declares.
 
     Conventions of every rule: arrays are positional, parameters are keywords; a primitive with
     `multiple_results` returns a list where the others return one value.
 
+    What it means:
+
     - `abstract(*avals, **params)`: the types of the results; raises the user's shape and dtype errors.
     - `lower(em, out, *values, **params)`: StableHLO through the emitter; `out` is the aval (list of avals).
       Or `expand(*args, **params)`: a composition of other primitives.
+    - `effects(params)`, `names(params)`: side effects, and the named axes it communicates over.
+    - `show(params)`: the parameters as a jaxpr prints them.
+
+    How it is evaluated on concrete arrays:
+
     - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
     - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays alone, or None; only
       where that is quicker than `host` with its parameters.
+    - `run(args, params)`: how to evaluate primitives with inner programs; may decline with NotImplemented, and is
+      then compiled.
+    - `work(params)`: how many equations a run evaluates, for primitives with inner programs.
+
+    How it is transformed:
+
     - `jvp(primals, tangents, **params) -> (out, tangent)`: a tangent of None is zero, both ways.
-    - `run(args, params)`: how to evaluate on concrete arrays, for primitives with inner programs; may decline with
-      NotImplemented, and is then compiled.
+    - `linearize`: as `jvp` where the tangents are being recorded; only primitives with inner programs differ.
     - `transpose(ct, *args, **params) -> [ct or None per operand]`: linear operands arrive as `Linear`; with
       `multiple_results` the `ct` is a list in which None is zero.
+    - `transpose_live(cts, lives, *args, **params)`: as `transpose`, with the masks of live elements beside the
+      cotangents, in and out; for primitives whose `live` is "call".
     - `batch(size, args, axes, **params) -> (out, axis)`: an axis of None is unmapped, both ways.
-    - `linearize`: as `jvp` where the tangents are being recorded; only primitives with inner programs differ.
+    - `dependent(marks, params, smooth) -> flags`: which results depend on the operands marked; with `smooth`, through
+      a derivative that may be nonzero. Without it every result depends on every operand.
+    - `dce(used, eqn) -> eqn`: the equation without results that are not used, and without what only they need.
     """
 
-    multiple_results = False
-    effectful = False          # whether `effects(params)` can be other than empty
-    named = False              # whether `names(params)` can be other than empty
-    call_primitive = False     # holds a program in parameter `jaxpr` (or `call_jaxpr`) that is simply called
-    inline_when_linear = False
-    inline_in_high_orders = False
-    map_primitive = False
+    # -- rules that a primitive may lack ------------------------------------------------------------------------------
     host: Callable[..., Any] | None = None
     specialise: Callable[..., Any] | None = None
-    live: str | None = None    # how a cotangent's dead elements stay so: see _ops/live.py
-    selects: Any = False       # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
-    mixed = False              # whether operands may vary over different mesh axes inside of `shard_map`
-    types_inside = False       # whether `abstract` gives the types of a program's results, which tell these axes
-    placed = False             # whether it is for the devices of a mesh that its parameters name
-    only_backward = False      # whether of this linear map only the transpose is known
-    neutral: int | None = None # a coefficient that does no harm, for products with one
-    singular: Any = False      # whether finite operands can give infinite or undefined results, or (operands, params) -> bool
-    host_limit = 1 << 17       # elements of operands and results up to which eager work prefers the host rule
-    costly = False             # whether it loops or calls a library, so that it is worth leaving out where nobody needs it
-    consumes_keys = False      # whether its first operand is a random key that must not be used again
-    rearranges = False         # whether each element of the results is one of its operands', so `host` takes arrays of anything
-    formula: str | None = None # how long an elementwise function takes: "simple", "periodic" or "long" where platforms care
-    keeps_nan = False          # whether a NaN among the elements at a place always gives NaN there
-    silent = False             # whether the host rule can never meet a floating-point exception
     run: Callable[..., Any] | None = None
+    work: Callable[..., int] | None = None
     expand: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None
+    transpose_live: Callable[..., Any] | None = None
+    dependent: Callable[..., list] | None = None
+    dce: Callable[..., Any] | None = None
+
+    # -- its form -----------------------------------------------------------------------------------------------------
+    multiple_results = False
+    effectful = False                   # whether `effects(params)` can be other than empty
+    named = False                       # whether `names(params)` can be other than empty
+    call_primitive = False              # it calls the program in parameter `jaxpr` or `call_jaxpr`, and does no more
+    inlining = Inlining()
+    mesh = MeshTraits()
+    accepts: frozenset | None = None    # the dtypes of operands; None where they depend on more
+    hlo: Any = None                     # StableHLO's name of what it computes, or combines elements by; or a lowering
+    identity: Callable[..., Any] | None = None  # dtype -> the element that a reduction starts from
+    consumes_keys = False               # whether its first operand is a random key that must not be used again
+
+    # -- derivatives --------------------------------------------------------------------------------------------------
+    only_backward = False               # whether of this linear map only the transpose is known
+    live: str | None = None             # how a cotangent's dead elements stay so: see _ops/cotangent_masks.py
+    selects: Any = False                # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    neutral: int | None = None          # a coefficient that does no harm, for products with one
+    singular: Any = False               # whether finite operands can give infinite or undefined results, or
+                                        # (operands, params) -> bool
+
+    # -- its cost, and what becomes of elements -----------------------------------------------------------------------
+    host_limit = 1 << 17                # elements of operands and results up to which eager work prefers the host rule
+    silent = False                      # whether the host rule can never meet a floating-point exception
+    costly = False                      # whether it loops or calls a library, so that it is worth leaving out
+    formula: str | None = None          # how long an elementwise function takes: "simple", "periodic" or "long"
+    keeps_nan = False                   # whether a NaN among the elements at a place always gives NaN there
+    rearranges = False                  # whether each element of a result is one of an operand's, whatever elements are
 
     def __init__(self, name: str):
         self.name = name
@@ -86,6 +130,8 @@ class Primitive:
     def bind(self, *args, **params):
         """Apply the primitive to arrays or tracers in the current trace."""
         return _trace.bind(self, [as_array(a) for a in args], params)
+
+    # -- rules that every primitive has, be it as an error ------------------------------------------------------------
 
     def abstract(self, *avals, **params) -> Any:
         raise self.missing("abstract", "tracing", "give the primitive its result types")
@@ -109,6 +155,12 @@ class Primitive:
         """The named axes the primitive communicates over."""
         return ()
 
+    def show(self, params) -> dict:
+        """The parameters as a jaxpr prints them."""
+        return params
+
+    # -- among the devices of a mesh ----------------------------------------------------------------------------------
+
     def asked_of(self, params) -> tuple:
         """The shardings that the parameters ask of the results; empty where they ask for none."""
         return ()
@@ -121,9 +173,19 @@ class Primitive:
         """The mesh axes among those `tracked` over which the results vary, of operands that vary over `vma`."""
         return vma
 
-    def show(self, params) -> dict:
-        """The parameters as a jaxpr prints them."""
-        return params
+    # -- what libraries that read programs ask ------------------------------------------------------------------------
+
+    def impl(self, *args, **params) -> Any:
+        """Evaluate on concrete arrays, outside of every trace."""
+        return _trace.evaluate(self, [as_array(a) for a in args], params)
+
+    def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
+        """The types of the results, and the effects."""
+        return self.abstract(*avals, **params), self.effects(params)
+
+    def get_bind_params(self, params) -> dict:
+        """The parameters of an equation, to `bind` with again."""
+        return dict(params)
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
         return NotImplementedError(

@@ -229,7 +229,7 @@ def install_vary(function) -> None:
 
 def _varying_alike(prim, args, params):
     """Operands that all vary over the same mesh axes, as the operations of one device's part need them."""
-    if prim.mixed:
+    if prim.mesh.mixes:
         return args
     vmas = [a.aval.vma for a in args]
     whole = prim.needs_varying(params) & state.manual
@@ -241,7 +241,7 @@ def _varying_alike(prim, args, params):
 
 def typed_results(prim, avals, params, out):
     """The types of results, with the mesh axes over which they vary."""
-    if prim.types_inside:
+    if prim.mesh.types_inside:
         return out
     vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual)
     if prim.multiple_results:

@@ -30,45 +30,43 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         Array(6., dtype=float32)
     """
 
-    _impl: Callable | None = None
-    _abstract: Callable | None = None
-    _returns_effects = False
     _effects: frozenset = no_effects
 
     def def_impl(self, impl: Callable) -> Callable:
-        """Set how to evaluate it: `impl(*arrays, **params)`."""
-        self._impl = impl
+        """Set how to evaluate it: `impl(*arrays, **params)`. Assigning to `impl` does the same."""
+        self.impl = impl                                                     # type: ignore[method-assign]
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
         """Set the types of its results: `abstract_eval(*avals, **params)`."""
-        self._abstract, self._returns_effects = abstract_eval, False
+        def without_effects(*avals, **params):
+            return abstract_eval(*avals, **params), no_effects
+
+        self.abstract_eval = without_effects                                 # type: ignore[method-assign]
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
-        """As `def_abstract_eval` for a function that returns `(types, effects)`."""
-        self._abstract, self._returns_effects, self.effectful = abstract_eval, True, True
+        """As `def_abstract_eval` for a function that returns `(types, effects)`, as `abstract_eval` does."""
+        self.abstract_eval, self.effectful = abstract_eval, True             # type: ignore[method-assign]
         return abstract_eval
 
     def impl(self, *args, **params):
-        if self._impl is None:
-            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented. Give it one with "
-                                      f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering.")
-        return self._impl(*args, **params)
+        raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented. Give it one with "
+                                  f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering.")
 
     def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
-        """The types of the results, and the effects."""
-        return self.abstract(*avals, **params), self._effects
+        raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
+                                  f"results with {self.name}_p.def_abstract_eval(f).")
 
     def abstract(self, *avals, **params):
-        if self._abstract is None:
-            raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
-                                      f"results with {self.name}_p.def_abstract_eval(f).")
-        out = self._abstract(*avals, **params)
-        if self._returns_effects:
-            out, effects = out
-            self._effects = self._effects | frozenset(effects)
+        out, effects = self.abstract_eval(*avals, **params)
+        if effects:
+            self._effects, self.effectful = self._effects | frozenset(effects), True
         return [_as_aval(a) for a in out] if self.multiple_results else _as_aval(out)
+
+    def _evaluates(self) -> bool:
+        """Whether somebody said how: `def_impl`, an assignment, or a subclass."""
+        return "impl" in vars(self) or type(self).impl is not Primitive.impl
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
         how = {"jvp": "ad.primitive_jvps[{}] = rule, ad.defjvp or ad.deflinear2",
@@ -82,11 +80,9 @@ class Primitive(Base, metaclass=_AnyPrimitive):
 
     def run(self, args, params):
         """Evaluate by the user's `impl`; without one, by compiling the lowering."""
-        if self._impl is None:
-            if self.lower is None and self.expand is None:
-                return self.impl()
+        if not self._evaluates() and (self.lower is not None or self.expand is not None):
             return NotImplemented
-        out = self._impl(*args, **params)
+        out = self.impl(*args, **params)
         return [as_array(x) for x in out] if self.multiple_results else as_array(out)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.effects import NamedAxisEffect
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import axis_size_of, bind, install_vary, state
 from gradix._ops.arithmetic import div, mul
 from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
@@ -157,7 +157,7 @@ class InvariantSum(Reduction):
 class Vary(Collective):
     """The operand, as a value that may vary over more mesh axes: each device's part of its cotangent is one summand."""
 
-    mixed = True
+    mesh = MeshTraits(mixes=True)
     effectful = named = False               # nothing is communicated
     joins = True
 

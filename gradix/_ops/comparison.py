@@ -87,7 +87,7 @@ def eq(x, y):
         Array(True, dtype=bool, weak_type=True)
     """
     x, y = operands("eq", x, y)
-    return bind(eq_keys_p if x.aval.dtype in eq_keys_p.dtypes else eq_p, (x, y), {})
+    return bind(eq_keys_p if x.aval.dtype in eq_keys_p.accepts else eq_p, (x, y), {})
 
 
 def ne(x, y):
@@ -99,7 +99,7 @@ def ne(x, y):
         Array(False, dtype=bool, weak_type=True)
     """
     x, y = operands("ne", x, y)
-    return bind(ne_keys_p if x.aval.dtype in ne_keys_p.dtypes else ne_p, (x, y), {})
+    return bind(ne_keys_p if x.aval.dtype in ne_keys_p.accepts else ne_p, (x, y), {})
 
 
 def lt(x, y):

@@ -59,7 +59,7 @@ class Elementwise(Primitive):
         self.neutral, self.singular = neutral, singular
         self.host, self.float_host = host, float_host
         self.partials, self.from_result = partials, from_result
-        self.hlo, self.attrs, self.dtypes, self.out = hlo, attrs, dtypes, out
+        self.hlo, self.attrs, self.accepts, self.out = hlo, attrs, dtypes, out
         self._transpose = transpose
         self._types: dict[tuple, Any] = {}
 
@@ -89,9 +89,9 @@ class Elementwise(Primitive):
             raise TypeError(f"lax.{self.name} requires arguments to have the same dtypes, got "
                             f"{', '.join(dtypes.dtype_name(a.dtype) for a in avals)}. "
                             f"Convert one of them with .astype(...), or use gradix.numpy, which promotes dtypes.")
-        if first not in self.dtypes:
+        if first not in self.accepts:
             raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(first)}. Accepted dtypes are "
-                            f"{kinds_of(self.dtypes)}; convert the operand with .astype(...) first.")
+                            f"{kinds_of(self.accepts)}; convert the operand with .astype(...) first.")
 
     def jvp(self, primals, tangents, **params):
         y = bind(self, primals, params)

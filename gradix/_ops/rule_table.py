@@ -11,13 +11,19 @@ from gradix._core.primitive import Primitive
 from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
 
 HAS, MISSING, NONE = "x", "·", "0"
-COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes")
+COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes", "also")
+# Rules that few primitives have, and what else they declare: the column `also`.
+FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
+           "asked_of", "needs_varying", "varying")
+DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live", "selects",
+            "neutral", "singular", "host_limit", "silent", "costly", "formula", "keeps_nan", "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
 0  its derivative is zero    run  evaluated through its inner program, or by a method of its own
 lower: direct is StableHLO, expand a composition of other primitives. linearize: jvp is derived from the jvp rule.
-dtypes: what the primitive declares; blank where its types depend on more."""
+dtypes: what the primitive declares; blank where its types depend on more.
+also: rules that few have, and the properties that differ from the usual; gradix/_core/primitive.py explains each."""
 
 
 def families() -> dict[str, list[Primitive]]:
@@ -45,7 +51,7 @@ def table() -> str:
 
     Example:
         >>> next(line.split() for line in table().splitlines() if line.split()[:1] == ["sin"])
-        ['sin', 'x', 'x', 'direct', 'x', '·', 'jvp', 'x', 'floating,', 'complex']
+        ['sin', 'x', 'x', 'direct', 'x', '·', 'jvp', 'x', 'floating,', 'complex', 'specialise', 'live=elements', 'formula=periodic']
     """
     groups = {family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()}
     rows = [r for group in groups.values() for r in group]
@@ -83,8 +89,8 @@ def _lower(prim: Primitive) -> str:
 def _jvp(prim: Primitive) -> str:
     if isinstance(prim, NonDifferentiable):
         return NONE
-    plain = isinstance(prim, Elementwise) and type(prim).jvp is Elementwise.jvp and prim.from_result is None
-    if plain and all(d is ZERO for d in prim.partials):
+    if isinstance(prim, Elementwise) and type(prim).jvp is Elementwise.jvp and prim.from_result is None and all(
+            d is ZERO for d in prim.partials):
         return NONE if prim.partials else MISSING
     return _mark("jvp")(prim)
 
@@ -105,11 +111,22 @@ def _linearize(prim: Primitive) -> str:
 
 
 def _dtypes(prim: Primitive) -> str:
-    accepted = getattr(prim, "dtypes", None) or getattr(prim, "accepts", None)
-    return kinds_of(accepted) if accepted else ""
+    return kinds_of(prim.accepts) if prim.accepts else ""
+
+
+def _also(prim: Primitive) -> str:
+    return " ".join([*[rule for rule in FURTHER if _has(prim, rule)], *[
+        _shown(name, getattr(prim, name)) for name in DECLARED if _has(prim, name) and getattr(prim, name) != getattr(Primitive, name)]])
+
+
+def _shown(name: str, value) -> str:
+    """A property as the table shows it: its name where it is merely true, or decided by a function."""
+    if isinstance(value, tuple):
+        return f"{name}={'+'.join([field for field, is_set in zip(value._fields, value) if is_set])}"     # type: ignore[attr-defined]
+    return name if value is True or callable(value) else f"{name}={value}"
 
 
 _CELLS: dict[str, Callable[[Primitive], str]] = {
     "abstract": _mark("abstract"), "host": _host, "lower": _lower, "jvp": _jvp, "transpose": _transpose,
-    "linearize": _linearize, "batch": _mark("batch"), "dtypes": _dtypes,
+    "linearize": _linearize, "batch": _mark("batch"), "dtypes": _dtypes, "also": _also,
 }

@@ -5,7 +5,7 @@ from gradix._core.aval import located
 from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, to_axis
@@ -15,7 +15,7 @@ class Constraint(Primitive):
     """The operand itself, divided as `sharding` says; its cotangent is divided likewise."""
 
     effectful = True
-    placed = True
+    mesh = MeshTraits(placed=True)
     live = "elements"
 
     def effects(self, params):

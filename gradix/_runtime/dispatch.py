@@ -101,7 +101,7 @@ def evaluate(prim, args, params):
 
 def _decide(prim, args, params, key):
     """Evaluate by the host rule, which is remembered under `key`, or by XLA."""
-    if (_options.gradix_mesh is not None or _options.jax_default_device is not None or prim.placed
+    if (_options.gradix_mesh is not None or _options.jax_default_device is not None or prim.mesh.placed
             or any(a.aval.place is not None for a in args)):
         return _somewhere(prim, args, params, key)
     return _decide_here(prim, args, params, key)
@@ -142,7 +142,7 @@ def _decide_here(prim, args, params, key):
 def _somewhere(prim, args, params, key):
     """Evaluate where the operands lie, or where the options ask for it."""
     place = _place_of(prim, args, params)
-    if place is not None and not place.is_whole or prim.placed:
+    if place is not None and not place.is_whole or prim.mesh.placed:
         return _placed_program(prim, args, params)
     plain = [a if a.aval.place is None else _here(a) for a in args]
     if place is None:

@@ -15,7 +15,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tup
     eqns, changed = [], False
     for eqn in reversed(jaxpr.eqns):
         if not live.isdisjoint(eqn.outvars) or (eqn.effects and is_kept(eqn.effects)):
-            rule = getattr(eqn.primitive, "dce", None)
+            rule = eqn.primitive.dce
             if rule is not None and any(v not in live for v in eqn.outvars):
                 before, eqn = eqn, rule([v in live for v in eqn.outvars], eqn)
                 changed = changed or eqn is not before

@@ -202,10 +202,10 @@ class Tape(Trace):
         return self._put(prim, args, params) if self.done is None else self.done.once(self._put, prim, args, params)
 
     def _put(self, prim, args, params):
-        if prim.inline_when_linear:          # calls of user rules are recorded by what they do
-            return eval_closed(params["call_jaxpr"], *args)
         if not prim.multiple_results:
             return self._record(prim, args, params)
+        if prim.inlining.on_tapes:
+            return eval_closed(params["call_jaxpr"], *args)
         linear = self._linear(prim, args, params)
         return self._record(prim, args, params) if linear is None else self._parted(prim, args, params, linear)
 
@@ -230,10 +230,9 @@ class Tape(Trace):
 
     def _linear(self, prim, args, params):
         """Which results of a call, branch or loop depend on tangents; None if all may."""
-        rule = getattr(prim, "dependent", None)
-        if rule is None:
+        if prim.dependent is None:
             return None
-        linear = rule(tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False)
+        linear = prim.dependent(tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False)
         return None if all(linear) else linear
 
     def _parted(self, prim, args, params, linear):

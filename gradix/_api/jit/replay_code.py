@@ -93,7 +93,7 @@ class Writer:
         if prim.call_primitive and type(inner) is ClosedJaxpr:
             return self.program(inner, inputs)
         if prim is linear_solve_p:
-            _, consts, _, b = prim.split(inputs, eqn.params["counts"])
+            _, consts, _, b = linear_solve_p.split(inputs, eqn.params["counts"])
             return self.program(eqn.params["solve"], [*consts, *b])
         avals = [v.aval for v in eqn.invars]
         size = sum([a.size for a in (*avals, *outs)])

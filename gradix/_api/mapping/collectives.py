@@ -62,7 +62,7 @@ def _groups(groups, names):
     return groups
 
 
-def _reduction(name: str, prim, x, axis_name, axis_index_groups):
+def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     names, placed = names_of(axis_name), tuple([n for n in names_of(axis_name) if isinstance(n, int)])
     names = tuple([n for n in names if not isinstance(n, int)])
     size_of(names)
@@ -72,10 +72,10 @@ def _reduction(name: str, prim, x, axis_name, axis_index_groups):
 
     def reduce(a):
         if placed:
-            a = prim.combine(a, tuple([p % a.aval.ndim for p in placed]))
+            a = collective.combine(a, tuple([p % a.aval.ndim for p in placed]))
         for part in parts:
             params = {"axes": part, "axis_index_groups": groups}
-            a = bind(reduction_for(prim, params), (a,), params)
+            a = bind(reduction_for(collective, params), (a,), params)
         return a
 
     return _map(name, reduce, x)

@@ -68,13 +68,13 @@ def check_gather(shape, indices, dnums, slice_sizes):
                         f"been in [0, {rank})")
 
 
-def check_scatter(prim, x, indices, updates, dnums):
+def check_scatter(scatter, x, indices, updates, dnums):
     """Raise TypeError or ValueError when these do not describe a scatter."""
     if x.dtype != updates.dtype:
         raise TypeError(f"lax.scatter requires arguments to have the same dtypes, got {dtypes.dtype_name(x.dtype)}, "
                         f"{dtypes.dtype_name(updates.dtype)}. Convert the updates with .astype(x.dtype).")
-    if prim.combine is not None and x.dtype not in prim.accepted:
-        raise TypeError(f"{prim.name} does not accept dtype {dtypes.dtype_name(x.dtype)}.")
+    if scatter.combine is not None and x.dtype not in scatter.accepts:
+        raise TypeError(f"{scatter.name} does not accept dtype {dtypes.dtype_name(x.dtype)}.")
     names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
              "scatter_indices_batching_dims")
     window, inserted, _, batching, _ = dnums

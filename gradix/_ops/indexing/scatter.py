@@ -48,7 +48,7 @@ class Scatter(Primitive):
 
     def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
         super().__init__(name)
-        self.combine, self.accepted = combine, accepted
+        self.combine, self.accepts = combine, accepted
 
     @memoised
     def _result(self, x, indices, updates, dnums):
@@ -346,10 +346,10 @@ def _gather_adjoint(ct, aval, indices, params):
 gather_p.adjoint = _gather_adjoint
 
 
-def _scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode):
-    operand, indices, updates = arrays(prim.name, operand, indices, updates)
-    jaxpr = None if prim.combine is None else combiner(prim.combine, operand.aval.dtype)
-    return bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, ())
+def _scatter(scatter, operand, indices, updates, dnums, sorted_, unique, mode):
+    operand, indices, updates = arrays(scatter.name, operand, indices, updates)
+    jaxpr = None if scatter.combine is None else combiner(scatter.combine, operand.aval.dtype)
+    return bind_scatter(scatter, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, ())
 
 
 def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, consts):
