@@ -145,6 +145,7 @@ if TYPE_CHECKING:
         checkpoint_policies as checkpoint_policies,
     )
     from gradix._api.callbacks import pure_callback as pure_callback
+    from gradix._api.progress import progress as progress
     from gradix._api.derivatives.custom_derivatives import (
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
@@ -193,6 +194,7 @@ _ELSEWHERE = {
     "remat": "gradix._api.derivatives.checkpoint:checkpoint",
     "checkpoint_policies": "gradix._api.derivatives.checkpoint:checkpoint_policies",
     "pure_callback": "gradix._api.callbacks:pure_callback",
+    "progress": "gradix._api.progress:progress",
     "custom_gradient": "gradix._api.derivatives.custom_derivatives:custom_gradient",
     "custom_jvp": "gradix._api.derivatives.custom_derivatives:custom_jvp",
     "custom_vjp": "gradix._api.derivatives.custom_derivatives:custom_vjp",

@@ -14,6 +14,7 @@ from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten, tree_map
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
@@ -22,7 +23,7 @@ from gradix._core.array import ArrayImpl, as_array, typeof
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, is_unknown
-from gradix._ops.arithmetic import add
+from gradix._ops.arithmetic import add, sub
 from gradix._ops.comparison import lt
 from gradix._ops.indexing.slicing import index_in_dim, slice
 from gradix._ops.joining import concatenate, stack
@@ -30,6 +31,16 @@ from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.staging import written
 
+_progress = lazy_module("gradix._api.progress")
+
+
+def _on_or_shown(name: str, value: Any) -> Any:
+    if isinstance(value, bool) or callable(value):
+        return value
+    raise ValueError(f"option {name} is set by `with gradix.progress(...)`; got {value!r}.")
+
+
+_config.define("gradix_progress", False, _on_or_shown, traced=True)
 _options = _config.state
 
 
@@ -67,6 +78,8 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
         return scan_rows_of_refs(scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll)
     rows = arrays("scan", rows, xs_tree, "xs")
     steps = _length(rows, length, xs_tree)
+    if _options.gradix_progress:
+        return _progress.watched_scan(scan, f, init, xs, steps, reverse=reverse, unroll=unroll)
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
         return _scan_in_python(f, init, rows, xs_tree, steps, reverse)
@@ -186,6 +199,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
     """
     if not (callable(cond_fun) and callable(body_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if _options.gradix_progress:
+        bounds = init_val[:2] if hasattr(body_fun, "body_fun") else None
+        return _progress.watched_while(while_loop, cond_fun, body_fun, init_val, -1 if bounds is None else sub(*bounds[::-1]))
     init, tree = flatten(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
