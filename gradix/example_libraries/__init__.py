@@ -1,0 +1,6 @@
+"""Small libraries, to learn from and for small programs: optimizers and layers of networks."""
+
+from gradix.example_libraries import (
+    optimizers as optimizers,
+    stax as stax,
+)

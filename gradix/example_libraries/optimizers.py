@@ -1,0 +1,477 @@
+"""Optimizers as triples of functions: `init_fn(params)`, `update_fn(step, grads, state)`, `params_fn(state)`.
+
+A small library, to learn from and for small programs; large ones use optax.
+
+Example:
+    >>> import gradix
+    >>> from gradix.example_libraries import optimizers
+    >>> opt = optimizers.sgd(0.25)
+    >>> state = opt.init_fn({"x": 1.0})
+    >>> for step in range(3):
+    ...     grads = gradix.grad(lambda p: p["x"] ** 2)(opt.params_fn(state))
+    ...     state = opt.update_fn(step, grads, state)
+    >>> float(opt.params_fn(state)["x"])
+    0.125
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gradix import numpy as jnp
+from gradix._base.listing import listing as _listing
+from gradix._base.tree import (
+    register_pytree_node as _register_pytree_node,
+    tree_flatten as _flatten,
+    tree_leaves as _leaves,
+    tree_map as _tree_map,
+    tree_unflatten as _unflatten,
+)
+
+Schedule = Callable[[Any], Any]
+InitFn = Callable[[Any], "OptimizerState"]
+UpdateFn = Callable[[Any, Any, "OptimizerState"], "OptimizerState"]
+ParamsFn = Callable[["OptimizerState"], Any]
+
+
+class OptimizerState(NamedTuple):
+    """The state of each parameter, flat, the structure of the parameters, and that of each one's state."""
+
+    packed_state: Any
+    tree_def: Any
+    subtree_defs: Any
+
+
+_register_pytree_node(OptimizerState, lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
+                      lambda trees, children: OptimizerState(children[0], *trees))
+
+
+class Optimizer(NamedTuple):
+    """The three functions of an optimizer."""
+
+    init_fn: Callable[[Any], OptimizerState]
+    update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], Any]
+
+
+def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
+    """A decorator: an optimizer of one array made one of pytrees of arrays.
+
+    Args:
+        opt_maker: returns `init(x) -> state`, `update(step, grad, state) -> state` and `get(state) -> x` for one array.
+
+    Raises:
+        TypeError: by `update_fn`, where the gradients have another structure than the parameters, or `update` returns a state
+            of another structure.
+
+    Example:
+        >>> @optimizer
+        ... def descent(rate):
+        ...     return lambda x: x, lambda i, g, x: x - rate * g, lambda x: x
+        >>> opt = descent(0.5)
+        >>> opt.params_fn(opt.update_fn(0, (2.0,), opt.init_fn((1.0,))))
+        (0.0,)
+    """
+    @functools.wraps(opt_maker)
+    def made(*args, **kwargs) -> Optimizer:
+        init, update, get = opt_maker(*args, **kwargs)
+
+        def init_fn(params) -> OptimizerState:
+            leaves, tree = _flatten(params)
+            pairs = [_flatten(init(x)) for x in leaves]
+            return OptimizerState([states for states, _ in pairs], tree, tuple([t for _, t in pairs]))
+
+        def update_fn(i, grads, state: OptimizerState) -> OptimizerState:
+            leaves, tree = _flatten(grads)
+            if tree != state.tree_def:
+                raise TypeError("optimizer update function was passed a gradient tree that did not match the parameter tree "
+                                f"structure with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}.")
+            old = [_unflatten(t, s) for t, s in zip(state.subtree_defs, state.packed_state)]
+            pairs = [_flatten(update(i, g, s)) for g, s in zip(leaves, old)]
+            for (_, new), was, s in zip(pairs, state.subtree_defs, old):
+                if new != was:
+                    raise TypeError(f"optimizer update function produced an output structure that did not match its input "
+                                    f"structure: input {was} and output {new}, from the state {s}.")
+            return OptimizerState([s for s, _ in pairs], tree, state.subtree_defs)
+
+        def params_fn(state: OptimizerState) -> Any:
+            return _unflatten(state.tree_def, [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)])
+
+        return Optimizer(init_fn, update_fn, params_fn)
+    return made
+
+
+# -- optimizers -------------------------------------------------------------------------------------------------------
+
+@optimizer
+def sgd(step_size):
+    """Gradient descent.
+
+    Args:
+        step_size: a number, or a function of the step.
+
+    Example:
+        >>> opt = sgd(0.1)
+        >>> round(float(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(1.0)))), 6)
+        0.9
+    """
+    rate = make_schedule(step_size)
+    return lambda x0: x0, lambda i, g, x: x - rate(i) * g, lambda x: x
+
+
+@optimizer
+def momentum(step_size: Schedule, mass: float):
+    """Gradient descent with momentum (Polyak, 1964).
+
+    Args:
+        step_size: a number, or a function of the step.
+        mass: how much of the velocity is kept.
+
+    Example:
+        >>> opt = momentum(0.1, mass=0.9)
+        >>> round(float(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(1.0)))), 6)
+        0.9
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - rate(i) * velocity, velocity
+    return _with_zeros, update, _first
+
+
+@optimizer
+def nesterov(step_size: Schedule, mass: float):
+    """Gradient descent with Nesterov's momentum (Nesterov, 1983; in the form of Sutskever et al., 2013).
+
+    Args:
+        step_size: a number, or a function of the step.
+        mass: how much of the velocity is kept.
+
+    Example:
+        >>> opt = nesterov(0.1, mass=0.9)
+        >>> round(float(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(1.0)))), 6)
+        0.81
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - rate(i) * (mass * velocity + g), velocity
+    return _with_zeros, update, _first
+
+
+@optimizer
+def adagrad(step_size, momentum=0.9):
+    """Adagrad (Duchi, Hazan and Singer, 2011), with momentum of the scaled gradients.
+
+    Args:
+        step_size: a number, or a function of the step.
+        momentum: how much of the velocity is kept.
+
+    Example:
+        >>> opt = adagrad(0.1)
+        >>> opt.init_fn({"w": 1.0}).tree_def.num_leaves
+        1
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, squares, velocity = state
+        squares = squares + jnp.square(g)
+        scaled = g * jnp.where(squares > 0, 1.0 / jnp.sqrt(squares), 0.0)
+        velocity = (1.0 - momentum) * scaled + momentum * velocity
+        return x - rate(i) * velocity, squares, velocity
+    return _with_two_zeros, update, _first
+
+
+@optimizer
+def rmsprop(step_size, gamma=0.9, eps=1e-8):
+    """RMSProp (Tieleman and Hinton, 2012).
+
+    Args:
+        step_size: a number, or a function of the step.
+        gamma: how much of the mean square is kept.
+        eps: added to it.
+
+    Example:
+        >>> opt = rmsprop(0.1)
+        >>> float(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(1.0)))) < 1.0
+        True
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, squares = state
+        squares = squares * gamma + jnp.square(g) * (1.0 - gamma)
+        return x - rate(i) * g / jnp.sqrt(squares + eps), squares
+    return _with_zeros, update, _first
+
+
+@optimizer
+def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
+    """RMSProp with momentum.
+
+    Args:
+        step_size: a number, or a function of the step.
+        gamma: how much of the mean square is kept.
+        eps: added to it.
+        momentum: how much of the velocity is kept.
+
+    Example:
+        >>> opt = rmsprop_momentum(0.1)
+        >>> float(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(1.0)))) < 1.0
+        True
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, squares, velocity = state
+        squares = squares * gamma + jnp.square(g) * (1.0 - gamma)
+        velocity = momentum * velocity + rate(i) * g / jnp.sqrt(squares + eps)
+        return x - velocity, squares, velocity
+    return _with_two_zeros, update, _first
+
+
+@optimizer
+def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
+    """Adam (Kingma and Ba, 2014).
+
+    Args:
+        step_size: a number, or a function of the step.
+        b1: how much of the mean is kept.
+        b2: how much of the mean square is kept.
+        eps: added to its root.
+
+    Example:
+        >>> opt = adam(0.1)
+        >>> round(float(opt.params_fn(opt.update_fn(0, 3.0, opt.init_fn(1.0)))), 4)
+        0.9
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, mean, squares = state
+        mean = (1 - b1) * g + b1 * mean
+        squares = (1 - b2) * jnp.square(g) + b2 * squares
+        unbiased = mean / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
+        scale = squares / (1 - jnp.asarray(b2, mean.dtype) ** (i + 1))
+        return x - rate(i) * unbiased / (jnp.sqrt(scale) + eps), mean, squares
+    return _with_two_zeros, update, _first
+
+
+@optimizer
+def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
+    """Adamax, Adam with the largest gradient in place of the mean square (Kingma and Ba, 2014).
+
+    Args:
+        step_size: a number, or a function of the step.
+        b1: how much of the mean is kept.
+        b2: how much of the largest gradient is kept.
+        eps: added to it.
+
+    Example:
+        >>> opt = adamax(0.1)
+        >>> round(float(opt.params_fn(opt.update_fn(0, 3.0, opt.init_fn(1.0)))), 4)
+        0.9
+    """
+    rate = make_schedule(step_size)
+
+    def update(i, g, state):
+        x, mean, largest = state
+        mean = (1 - b1) * g + b1 * mean
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
+        return x - (rate(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))) * mean / (largest + eps), mean, largest
+    return _with_two_zeros, update, _first
+
+
+@optimizer
+def sm3(step_size, momentum=0.9):
+    """SM3, which keeps one number for each index of each axis (Anil, Gupta, Koren and Singer, 2019).
+
+    Args:
+        step_size: a number, or a function of the step.
+        momentum: how much of the velocity is kept.
+
+    Example:
+        >>> opt = sm3(0.1)
+        >>> [s.shape for s in opt.init_fn(jnp.ones((2, 3))).packed_state[0]]
+        [(2, 3), (2, 3), (2,), (3,)]
+    """
+    rate = make_schedule(step_size)
+
+    def init(x0):
+        x0 = jnp.asarray(x0)
+        return x0, jnp.zeros_like(x0), [jnp.zeros(n, x0.dtype) for n in x0.shape]
+
+    def update(i, g, state):
+        x, velocity, covers = state
+        along = [v.reshape([-1 if k == axis else 1 for k in range(x.ndim)]) for axis, v in enumerate(covers)]
+        bound = functools.reduce(jnp.minimum, along) + jnp.square(g)
+        scaled = jnp.where(bound > 0, g / jnp.sqrt(jnp.where(bound > 0, bound, 1)), 0)
+        velocity = (1 - momentum) * scaled + momentum * velocity
+        covers = [bound.max([k for k in range(x.ndim) if k != axis]) for axis in range(x.ndim)]
+        return x - rate(i) * velocity, velocity, covers
+    return init, update, _first
+
+
+def _with_zeros(x0):
+    return x0, jnp.zeros_like(x0)
+
+
+def _with_two_zeros(x0):
+    return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+
+def _first(state):
+    return state[0]
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+def constant(step_size) -> Schedule:
+    """The same step size for every step.
+
+    Example:
+        >>> constant(0.1)(5)
+        0.1
+    """
+    return lambda i: step_size
+
+
+def exponential_decay(step_size, decay_steps, decay_rate):
+    """`step_size * decay_rate ** (i / decay_steps)`.
+
+    Example:
+        >>> float(exponential_decay(1.0, 10, 0.5)(10))
+        0.5
+    """
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
+    """`step_size / (1 + decay_rate * i / decay_steps)`; with `staircase` the quotient is rounded down.
+
+    Example:
+        >>> float(inverse_time_decay(1.0, 10, 1.0)(10))
+        0.5
+    """
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
+    """From `step_size` to `final_step_size` in `decay_steps` steps, as `(1 - i / decay_steps) ** power` falls.
+
+    Example:
+        >>> float(polynomial_decay(1.0, 10, 0.0)(5))
+        0.5
+    """
+    def schedule(step_num):
+        left = 1 - jnp.minimum(step_num, decay_steps) / decay_steps
+        return (step_size - final_step_size) * left ** power + final_step_size
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any):
+    """`values[k]` after `k` of the boundaries.
+
+    Raises:
+        ValueError: there is not one value more than boundaries, or they are no sequences.
+
+    Example:
+        >>> float(piecewise_constant([5, 10], [1.0, 0.5, 0.1])(7))
+        0.5
+    """
+    boundaries, values = jnp.array(boundaries), jnp.array(values)
+    if not boundaries.ndim == values.ndim == 1:
+        raise ValueError(f"boundaries and values must be sequences, got shapes {boundaries.shape} and {values.shape}.")
+    if not boundaries.shape[0] == values.shape[0] - 1:
+        raise ValueError("boundaries length must be one shorter than values length, "
+                         f"got {boundaries.shape[0]} and {values.shape[0]}.")
+    return lambda i: values[jnp.sum(i > boundaries)]
+
+
+def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
+    """A function of the step, from one or from a number.
+
+    Raises:
+        TypeError: it is neither.
+
+    Example:
+        >>> make_schedule(0.1)(3)
+        0.1
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if jnp.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(f"a step size is a number or a function of the step, got {type(scalar_or_schedule)} of shape "
+                    f"{jnp.shape(scalar_or_schedule)}.")
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+def l2_norm(tree):
+    """The Euclidean norm of all elements of a pytree.
+
+    Example:
+        >>> float(l2_norm({"a": jnp.array([3.0]), "b": 4.0}))
+        5.0
+    """
+    return jnp.sqrt(sum([jnp.vdot(x, x) for x in _leaves(tree)]))
+
+
+def clip_grads(grad_tree, max_norm):
+    """Gradients scaled down so that their norm is at most `max_norm`.
+
+    Example:
+        >>> float(l2_norm(clip_grads([jnp.array([3.0, 4.0])], 1.0)))
+        1.0
+    """
+    norm = l2_norm(grad_tree)
+    return _tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+
+
+# -- states as pytrees ------------------------------------------------------------------------------------------------
+
+class JoinPoint:
+    """Marks where the state of one parameter begins, in a state written out as a pytree."""
+
+    def __init__(self, subtree):
+        self.subtree = subtree
+
+    def __iter__(self):
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState):
+    """An optimizer's state as a pytree of the parameters' structure, each leaf a `JoinPoint` around a state: to be stored.
+
+    Example:
+        >>> state = sgd(0.1).init_fn({"x": 1.0})
+        >>> unpack_optimizer_state(state)["x"].subtree
+        1.0
+    """
+    states = [_unflatten(t, s) for t, s in zip(opt_state.subtree_defs, opt_state.packed_state)]
+    return _unflatten(opt_state.tree_def, [JoinPoint(s) for s in states])
+
+
+def pack_optimizer_state(marked_pytree) -> OptimizerState:
+    """The optimizer's state that `unpack_optimizer_state` wrote out.
+
+    Example:
+        >>> state = sgd(0.1).init_fn({"x": 1.0})
+        >>> pack_optimizer_state(unpack_optimizer_state(state)).packed_state
+        [[1.0]]
+    """
+    points, tree = _flatten(marked_pytree)
+    pairs = [_flatten(point.subtree) for point in points]
+    return OptimizerState([states for states, _ in pairs], tree, tuple([t for _, t in pairs]))
+
+
+__dir__ = _listing(__name__)
