@@ -1,0 +1,256 @@
+"""Ordinary differential equations: `odeint`, Dormand and Prince's method with a step that fits itself, and its adjoint.
+
+Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine, "Some practical Runge-Kutta
+formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and G. Wanner, "Solving Ordinary Differential
+Equations I", II.4, for the steps; R. Chen et al., "Neural ordinary differential equations", 2018, for the adjoint.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._api.derivatives.autodiff import vjp as _vjp
+from gradix._api.derivatives.custom_derivatives import custom_vjp as _custom_vjp
+from gradix._api.inspect import closure_convert as _closure_convert
+from gradix._api.mapping.vmap import vmap as _vmap
+from gradix._base.listing import listing as _listing
+from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
+from gradix._core.dtypes import float0
+from gradix.flatten_util import ravel_pytree as _ravel
+
+# Stage i of a step: where in the step, and how much of each earlier slope it adds.
+_NODES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0, 0.0])
+_STAGES = np.array([
+    [1 / 5, 0, 0, 0, 0, 0, 0],
+    [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
+    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
+    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
+    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
+    [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0]])
+_SOLUTION = np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0])
+_ERROR = _SOLUTION - np.array([1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
+_MIDDLE = np.array([6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
+                    187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
+
+
+def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8, mxstep: float = jnp.inf,
+           hmax: float = jnp.inf):
+    """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
+
+    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation backwards in time, in memory that does
+    not grow with the number of steps; forward mode is not defined.
+
+    Args:
+        func: the slope: of the structure, shapes and dtypes of `y0`.
+        y0: arrays in a pytree.
+        t: times, of shape (n,), strictly increasing or strictly decreasing.
+        *args: further arguments of `func`: arrays in pytrees, differentiated too.
+        rtol, atol: the error allowed for one step, relative and absolute.
+        mxstep: the number of steps allowed between two times; the values from there on are then those reached.
+        hmax: the longest step.
+
+    Returns:
+        Arrays like `y0` with an axis of n times in front.
+
+    Raises:
+        TypeError: an argument is no array.
+
+    Example:
+        >>> from gradix import numpy as jnp
+        >>> y = odeint(lambda y, t, rate: -rate * y, 1.0, jnp.array([0.0, 1.0, 2.0]), 0.5, rtol=1e-5, atol=1e-5)
+        >>> jnp.allclose(y, jnp.exp(jnp.array([0.0, -0.5, -1.0])), atol=1e-4)
+        Array(True, dtype=bool)
+    """
+    for leaf in _leaves(args):
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
+            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the function close "
+                            "over what is none.")
+    y0 = _tree_map(jnp.asarray, y0)
+    t = jnp.asarray(t)
+    converted, consts = _closure_convert(lambda y, t, args: func(y, t, *args), y0, t[0], args)
+    flat0, unravel = _ravel(y0)
+    settings = float(rtol), float(atol), float(mxstep), float(hmax)
+
+    def slope(y, s, given):
+        args, consts = given
+        return _ravel(converted(unravel(y), s, args, *consts))[0]
+
+    ys = _solve(slope, settings, flat0, t, (args, tuple(consts)))
+    return _each_row(unravel, ys)
+
+
+def _each_row(unravel: Callable, ys):
+    return lax.map(unravel, ys) if ys.shape[0] == 0 else _vmap(unravel)(ys)
+
+
+# -- one step ---------------------------------------------------------------------------------------------------------
+
+def runge_kutta_step(func: Callable, y0, f0, t0, dt):
+    """One step: the value and the slope after it, an estimate of the error, and the slopes of the seven stages."""
+    k = [f0]
+    for node, row in zip(_NODES, _STAGES):
+        y = y0 + dt * _weighted(row, k)
+        k.append(func(y, t0 + dt * node.astype(t0.dtype)))
+    slopes = jnp.stack(k)
+    y1 = dt * _weighted(_SOLUTION, k) + y0
+    return y1, slopes[-1], dt * _weighted(_ERROR, k), slopes
+
+
+def _weighted(row, slopes):
+    terms = [np.asarray(c, slopes[0].dtype) * k for c, k in zip(row, slopes) if c]
+    return functools.reduce(jnp.add, terms)
+
+
+def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
+    """The coefficients, highest power first, of the quartic in `(t - t0) / dt` with these values and slopes."""
+    a = -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid
+    b = 5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid
+    c = -4.0 * dt * dy0 + dt * dy1 - 11.0 * y0 - 5.0 * y1 + 16.0 * y_mid
+    return a, b, c, dt * dy0, y0
+
+
+def interp_fit_dopri(y0, y1, k, dt):
+    """The quartic through a step of Dormand and Prince's method."""
+    y_mid = y0 + dt * _weighted(_MIDDLE, list(k))
+    return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
+
+
+def abs2(x):
+    """The square of the absolute value."""
+    return x.real ** 2 + x.imag ** 2 if jnp.iscomplexobj(x) else x ** 2
+
+
+def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
+    """The root of the mean square of errors in units of what is allowed: a step is good where it is at most 1."""
+    allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
+    return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
+
+
+def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
+    """A first step (Hairer, Nørsett and Wanner, II.4)."""
+    dtype = y0.dtype
+    scale = atol + jnp.abs(y0) * rtol
+    d0 = jnp.linalg.norm(y0 / scale.astype(dtype))
+    d1 = jnp.linalg.norm(f0 / scale.astype(dtype))
+    h0 = jnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / jnp.where(d1 > 0, d1, 1))
+    f1 = fun(y0 + h0.astype(dtype) * f0, t0 + h0)
+    d2 = jnp.linalg.norm((f1 - f0) / scale.astype(dtype)) / h0
+    most = jnp.maximum(d1, d2)
+    h1 = jnp.where(most <= 1e-15, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)))
+    return jnp.minimum(100.0 * h0, h1)
+
+
+def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0):
+    """The next step, from the last one and its error; between `dfactor` and `ifactor` times as long."""
+    dfactor = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
+    factor = jnp.minimum(ifactor, jnp.maximum(mean_error_ratio ** (-1.0 / order) * safety, dfactor))
+    return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
+
+
+# -- the solver -------------------------------------------------------------------------------------------------------
+
+@functools.partial(_custom_vjp, nondiff_argnums=(0, 1))
+def _solve(slope, settings, y0, ts, given):
+    return _integrate(slope, settings, y0, ts, given)
+
+
+def _integrate(slope, settings, y0, ts, given):
+    """The values at each time, of shape (n, size)."""
+    rtol, atol, mxstep, hmax = settings
+    if ts.shape[0] == 0:
+        return jnp.zeros((0, *y0.shape), y0.dtype)
+    # Decreasing times are increasing ones of the equation run backwards.
+    sign = jnp.where(ts[-1] < ts[0], -1, 1).astype(ts.dtype)
+    times = ts * sign
+
+    def f(y, t):
+        return slope(y, t * sign, given) * sign.astype(y.dtype)
+
+    def to_next(state, target):
+        def going(state):
+            i, _, _, t, dt, _, _ = state
+            return (t < target) & (i < mxstep) & (dt > 0)
+
+        def step(state):
+            i, y, dy, t, dt, last, coefficients = state
+            new, slope1, error, k = runge_kutta_step(f, y, dy, t, dt)
+            ratio = mean_error_ratio(error, rtol, atol, y, new)
+            accepted = ratio <= 1.0
+            after = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax).astype(dt.dtype)
+            fit = interp_fit_dopri(y, new, k, dt)
+            kept = [jnp.where(accepted, a, b) for a, b in ((new, y), (slope1, dy), (t + dt, t), (t, last), (fit, coefficients))]
+            return i + 1, kept[0], kept[1], kept[2], after, kept[3], kept[4]
+
+        _, *rest = lax.while_loop(going, step, (0, *state))
+        _, _, t, _, last, coefficients = rest
+        length = jnp.where(t > last, t - last, 1)
+        at = jnp.polyval(coefficients, ((target - last) / length).astype(coefficients.dtype))
+        return tuple(rest), at
+
+    f0 = f(y0, times[0])
+    dt = jnp.clip(initial_step_size(f, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(times.dtype)
+    state = y0, f0, times[0], dt, times[0], jnp.stack([*[jnp.zeros_like(y0)] * 4, y0])
+    _, ys = lax.scan(to_next, state, times[1:])
+    return jnp.concatenate([y0[None], ys])
+
+
+def _forward(slope, settings, y0, ts, given):
+    ys = _integrate(slope, settings, y0, ts, given)
+    return ys, (ys, ts, given)
+
+
+def _backward(slope, settings, res, g):
+    """The adjoint a of the state obeys da/dt = -a · ∂f/∂y; a · ∂f/∂args summed over time is the gradient of the arguments."""
+    ys, ts, given = res
+    flat, unravel = _ravel(_floats(given))
+    size = ys.shape[1]
+
+    def augmented(state, s, whole):
+        y, ct = state[:size], state[size:2 * size]
+        given, flat = whole
+        out, pull = _vjp(lambda y, t, p: slope(y, t, _merged(given, unravel(p))), y, s, flat)
+        y_bar, t_bar, p_bar = pull(-ct)
+        return jnp.concatenate([out, y_bar, jnp.reshape(t_bar, (1,)).astype(y.dtype), p_bar.astype(y.dtype)])
+
+    def back(carry, row):
+        ct, t_bar, p_bar = carry
+        y, cotangent, t_after, t_before = row
+        ct = ct + cotangent
+        t_bar_here = jnp.dot(slope(y, t_after, given), cotangent)
+        start = jnp.concatenate([y, ct, jnp.reshape(t_bar, (1,)) - t_bar_here.real.astype(y.dtype), p_bar])
+        end = _integrate(augmented, settings, start, jnp.stack([t_after, t_before]), (given, flat))[1]
+        return (end[size:2 * size], end[2 * size], end[2 * size + 1:]), t_bar_here
+
+    first = jnp.zeros_like(ys[0]), jnp.zeros((), ys.dtype), jnp.zeros(flat.shape, ys.dtype)
+    rows = ys[1:], g[1:], ts[1:], ts[:-1]
+    (y_bar, t0_bar, p_bar), ts_bar = lax.scan(back, first, rows, reverse=True)
+    times = jnp.concatenate([jnp.reshape(t0_bar, (1,)), ts_bar]).real.astype(ts.dtype) if ts.shape[0] else jnp.zeros_like(ts)
+    y0_bar = y_bar + g[0]
+    return y0_bar, times, _cotangents(given, unravel(p_bar.astype(flat.dtype)))
+
+
+_solve.defvjp(_forward, _backward)
+
+
+def _floats(given) -> list:
+    return [x for x in map(jnp.asarray, _leaves(given)) if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+
+def _merged(given, floats):
+    """The arguments with other numbers in place of those of inexact dtype."""
+    new = iter(floats)
+    return _tree_map(lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given)
+
+
+def _cotangents(given, floats):
+    """A cotangent for each argument; those of integers are zero, of dtype float0."""
+    new = iter(floats)
+    return _tree_map(lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
+                     else np.zeros(np.shape(x), float0), given)
+
+
+__dir__ = _listing(__name__)
