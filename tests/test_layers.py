@@ -72,7 +72,8 @@ class Module:
             elif isinstance(child, ast.Call) and _called(child) in ("__import__", "import_module"):
                 self.dynamic.append(child.lineno)
             function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            checking = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            checking = (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+                        or isinstance(child, ast.With) and "on_demand" in ast.unparse(child.items[0]))
             self._visit(child, inside or function, typing or checking)
 
     def _base(self, node: ast.ImportFrom) -> str:

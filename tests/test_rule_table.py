@@ -9,7 +9,7 @@ from gradix._core.primitive import Primitive
 from gradix._ops import rule_table
 from gradix._ops.rule_table import COLUMNS, HAS, MISSING, NONE, families, row, table
 
-EXPORTED = {name: p for name, p in vars(lax).items() if isinstance(p, Primitive)}
+EXPORTED = {name: p for name, p in ((name, getattr(lax, name)) for name in dir(lax)) if isinstance(p, Primitive)}
 
 
 def cells(prim):
