@@ -34,13 +34,6 @@ from gradix._transforms.staging import written
 _progress = lazy_module("gradix._api.progress")
 
 
-def _on_or_shown(name: str, value: Any) -> Any:
-    if isinstance(value, bool) or callable(value):
-        return value
-    raise ValueError(f"option {name} is set by `with gradix.progress(...)`; got {value!r}.")
-
-
-_config.define("gradix_progress", False, _on_or_shown, traced=True)
 _options = _config.state
 
 
