@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gradix._core import trace as _trace
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
+from gradix._core.divisions import ShardingTypeError
 from gradix._core.effects import no_effects
 
 
@@ -43,6 +44,7 @@ class MeshTraits(NamedTuple):
     mixes: bool = False             # its operands may vary over different mesh axes inside of `shard_map`
     types_inside: bool = False      # `abstract` gives the types of a program's results, which tell these axes
     placed: bool = False            # it runs on the devices of the mesh that its parameters name
+    divides: bool = False           # `abstract` gives the types of results with their division over explicit axes
 
 
 class Primitive:
@@ -172,6 +174,19 @@ class Primitive:
     def varying(self, vma: frozenset, params, tracked: frozenset) -> frozenset:
         """The mesh axes among those `tracked` over which the results vary, of operands that vary over `vma`."""
         return vma
+
+    def divide(self, mesh, avals, outs, params) -> list:
+        """The division of each result, of operands some of which are divided over explicit axes of `mesh`.
+
+        A tuple for each: for each axis None, a mesh axis, or a tuple of them.
+
+        Raises:
+            ShardingTypeError: it does not follow from the operands'.
+        """
+        raise ShardingTypeError(
+            f"how the result of '{self.name}' is divided does not follow from its operands' types: "
+            f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, PartitionSpec()), or "
+            "let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...).")
 
     # -- what libraries that read programs ask ------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
-from gradix._core.aval import located
+from gradix._core.aval import located, seen
+from gradix._core.divisions import division, mesh_of
+from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
 _options = _config.state
@@ -220,11 +222,32 @@ def bind(prim, args, params):
 
 
 _vary: list[Callable] = []
+_reshard: list[Callable] = []
+
+
+def install_reshard(function) -> None:
+    """Set what divides a value anew: `(array, NamedSharding or None) -> array`; `_ops` does this once, at import."""
+    _reshard[:] = [function]
+
+
+def divided_like(x, aval):
+    """A traced value, divided as the type says, without regard for its other parts."""
+    have, want = x.aval.division, aval.division
+    if have == want or not isinstance(x, Tracer) and (want is None or not _has_mesh(x)):
+        return x
+    return _reshard[0](x, want)
 
 
 def install_vary(function) -> None:
     """Set what makes a value vary over mesh axes: `(array, names) -> array`; `_ops` does this once, at import."""
     _vary[:] = [function]
+
+
+def _has_mesh(x) -> bool:
+    """Whether a concrete array can be divided by its type: it lies on a mesh, or one is in force."""
+    place = x.aval.place
+    mesh = getattr(place.sharding, "mesh", None) if place is not None else _options.gradix_mesh
+    return isinstance(mesh, Mesh)
 
 
 def _varying_alike(prim, args, params):
@@ -240,13 +263,20 @@ def _varying_alike(prim, args, params):
 
 
 def typed_results(prim, avals, params, out):
-    """The types of results, with the mesh axes over which they vary."""
+    """The types of results, with the mesh axes over which they vary, and those over which they are divided."""
     if prim.mesh.types_inside:
         return out
-    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual)
-    if prim.multiple_results:
-        return [located(a.plain, vma=vma, sharding=a.sharding) for a in out]
-    return located(out.plain, vma=vma, sharding=out.sharding)
+    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual) if state.manual else frozenset()
+    outs = out if prim.multiple_results else [out]
+    mesh = mesh_of(avals) if seen.divisions else None
+    if prim.mesh.divides:
+        rows = [a.division for a in outs]
+    elif mesh is None:
+        rows = [None] * len(outs)
+    else:
+        rows = [division(mesh, r) for r in prim.divide(mesh, avals, outs, params)]
+    typed = [located(a.plain, vma=vma, division=r) for a, r in zip(outs, rows)]
+    return typed if prim.multiple_results else typed[0]
 
 
 class new_level:

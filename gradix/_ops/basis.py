@@ -9,6 +9,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
+from gradix._core.divisions import entries, merged
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind, state
 
@@ -35,6 +36,9 @@ class AddAny(Primitive):
         if ax != ay:
             x, y, ax = to_front(size, x, ax), to_front(size, y, ay), 0
         return add_any(x, y), ax
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, x, y):
         return em.op("or" if out.dtype == bool else "add", out, x, y)
@@ -100,6 +104,12 @@ class BroadcastInDim(Primitive):
     def batch(self, size, args, axes, *, shape, broadcast_dimensions, sharding=None):
         x = to_front(size, args[0], axes[0])
         return broadcast_in_dim(x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
+
+    def divide(self, mesh, avals, outs, params):
+        out = [None] * outs[0].ndim
+        for i, (e, n) in zip(params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)):
+            out[i] = e if n == outs[0].shape[i] else None
+        return [tuple(out)]
 
     def lower(self, em, out, x, *, shape, broadcast_dimensions, sharding=None):
         return em.broadcast_in_dim(x, out, broadcast_dimensions)
@@ -175,6 +185,9 @@ class ReduceSum(Primitive):
         axes = tuple(i + (i >= a) for i in axes)
         return reduce_sum(x, axes), a - sum(i < a for i in axes)
 
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
+
     def lower(self, em, out, x, *, axes, out_sharding=None):
         zero = em.constant(0, make_aval((), out.dtype))
         return em.reduce([x], [zero], axes, [out], "or" if out.dtype == bool else "add")[0]
@@ -219,6 +232,10 @@ class Transpose(Primitive):
     def batch(self, size, args, axes, *, permutation):
         (x,), (a,) = args, axes
         return transpose(x, (a, *(i + (i >= a) for i in permutation))), 0
+
+    def divide(self, mesh, avals, outs, params):
+        row = entries(avals[0])
+        return [tuple([row[i] for i in params["permutation"]])]
 
     def lower(self, em, out, x, *, permutation):
         return em.transpose(x, permutation)

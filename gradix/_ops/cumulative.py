@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, to_axis
@@ -60,6 +61,9 @@ class Cumulative(Primitive):
     def batch(self, size, args, axes, *, axis, reverse):
         a, = axes
         return bind(self, args, {"axis": axis + (axis >= a), "reverse": reverse}), a
+
+    def divide(self, mesh, avals, outs, params):
+        return [undivided(self.name, avals[0], (params["axis"],), "the axis of the running result")]
 
     def lower(self, em, out, x, *, axis, reverse):
         dtype = out.dtype
@@ -178,6 +182,11 @@ class Recurrence(Primitive):
         a = next(a for a in axes if a is not None)
         args = [to_axis(size, x, ax, a) for x, ax in zip(args, axes)]
         return bind(self, args, {"axis": axis + (axis >= a), "reverse": reverse}), a
+
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, (params["axis"],), "the axis of the recurrence")
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, a, b, *, axis, reverse):
         return emit_recurrence(em, a, b, axis, reverse)

@@ -7,6 +7,7 @@ from typing import Any
 from gradix._core import dtypes
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
@@ -135,6 +136,9 @@ class Elementwise(Primitive):
                 return bind(self, args, params), b
         args, axis = align(args, axes)
         return bind(self, args, params), axis
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, *args, **params):
         args = spread(em, out.shape, args)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
@@ -17,6 +18,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
+from gradix._ops.sharding import divided
 
 _TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
@@ -56,6 +58,9 @@ class Reduction(Primitive):
         (x,), (a,) = args, in_axes
         axes = tuple([i + (i >= a) for i in axes])
         return bind(self, (x,), {"axes": axes, **params}), a - sum(i < a for i in axes)
+
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
         initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
@@ -227,6 +232,9 @@ class ArgExtremum(NonDifferentiable, Primitive):
         axis += axis >= a
         return bind(self, (x,), {"axes": (axis,), "index_dtype": index_dtype}), a - (axis < a)
 
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
+
     def lower(self, em, out, x, *, axes, index_dtype):
         # Two plain reductions, which become vectors where one over (value, index) pairs does not.
         aval, (axis,) = x.aval, axes
@@ -282,6 +290,8 @@ def reduce_sum(operand, axes, *, out_sharding=None):
         >>> lax.reduce_sum(jnp.ones((2, 3)), axes=(1,))
         Array([3., 3.], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(reduce_sum, out_sharding, operand, axes)
     x = operand if isinstance(operand, Array) else as_operand("reduce_sum", operand)
     if x.aval.dtype not in dtypes.NUMERIC:
         raise TypeError(f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "

@@ -11,12 +11,13 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
-from gradix._core.aval import located
+from gradix._core.aval import located, seen, within
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.key_flow import run_checked
 from gradix._core.mesh import Mesh
 from gradix._core.sharding import Placement, SingleDeviceSharding
+from gradix._core.trace import typed_results
 from gradix._runtime import policy, xla
 from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch, to_device
@@ -213,7 +214,7 @@ def _placed_program(prim, args, params):
     except TypeError:
         key = program = None
     if program is None:
-        closed = single(prim, [a.plain for a in avals], params)
+        closed = single(prim, [within(a) for a in avals], params)
         named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}", a.place.sharding)
                  for i, a in enumerate(avals) if a.place is not None and a.place.is_committed]
         home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
@@ -280,6 +281,8 @@ def single(prim, avals, params) -> ClosedJaxpr:
     """The program of one primitive."""
     invars = [Var(a) for a in avals]
     out = prim.abstract(*avals, **params)
+    if seen.divisions:
+        out = typed_results(prim, avals, params, out)
     outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
     effects = prim.effects(params) if prim.effectful else frozenset()
     return ClosedJaxpr(Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ())

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from gradix._core import dtypes
 from gradix._core.aval import ShapedArray
+from gradix._core.divisions import with_axis, without_axis
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Interpreter, Tracer, new_level, state
@@ -35,7 +36,7 @@ def example_aval(key):
     a, axis = key
     if len(_examples) >= _EXAMPLES_LIMIT:
         _examples.clear()
-    found = _examples[key] = a.update(shape=a.shape[:axis] + a.shape[axis + 1:])
+    found = _examples[key] = without_axis(a, axis)
     return found
 
 
@@ -168,7 +169,7 @@ def insert_axis(aval, size, axis):
     """The type of `aval` with a mapped axis at `axis`."""
     if axis is None:
         return aval
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return with_axis(aval, size, axis)
 
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
@@ -181,4 +182,4 @@ def mapped_aval(size, axis, aval):
     if axis is None:
         return aval
     assert aval.shape[axis] == size, (aval, size, axis)
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+    return without_axis(aval, axis)

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.aval import make_aval
+from gradix._core.aval import make_aval, seen
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
-from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
+from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.cotangent_masks import Live, cut, guarded, joined, joined_all, passed
 from gradix._transforms.dce import without_dead
@@ -112,6 +112,8 @@ class LinearProgram:
             for position, index in e.inputs:
                 c = back[position]
                 if c is not None:
+                    if seen.divisions:
+                        c = divided_like(c, e.args[position].aval)
                     have = total[index]
                     total[index] = c if have is None else add_any(have, c)
 
@@ -165,6 +167,8 @@ def _pull_live(e: TapeEqn, ct, total: list, lives: dict) -> None:
         if c is not None:
             if harmful and prim.live is None:
                 c = cut(c, live)
+            if seen.divisions:
+                c = divided_like(c, e.args[position].aval)
             _add(total, lives, index, c, passed(prim, position, args, e.params, e.avals[0], live))
 
 
@@ -217,7 +221,7 @@ class Tape(Trace):
                 inputs.append((i, a.index))
                 args[i] = _marker(a.aval)
         out = prim.abstract(*avals, **params)
-        if state.manual:
+        if state.manual or seen.divisions:
             out = typed_results(prim, avals, params, out)
         first = self.count
         if prim.multiple_results:

@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._core import dtypes
@@ -343,7 +344,7 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         axis: the axis to repeat along.
         total_repeat_length: the size of the result's axis, needed where `repeats` is traced; the result is cut, or its
             last element repeated further.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         ConcretizationTypeError: traced `repeats` without `total_repeat_length`.
@@ -353,6 +354,8 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         >>> jnp.repeat(jnp.arange(3), jnp.array([2, 0, 1]))
         Array([0, 0, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length)
     x = as_operand("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0

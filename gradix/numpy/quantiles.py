@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
@@ -82,6 +83,10 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
         >>> jnp.percentile(jnp.arange(5.0), 30)
         Array(1.2, dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+    if out_sharding is not None:
+        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     del out_sharding
     return _quantile("percentile", a, _fraction("percentile", q), axis, out, overwrite_input, method, keepdims, weights,
                      False)

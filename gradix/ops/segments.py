@@ -6,6 +6,7 @@ from operator import index
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
@@ -73,6 +74,9 @@ def _highest(dtype):
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):
     def function(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False,
                  unique_indices: bool = False, bucket_size: int | None = None, mode=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(function, out_sharding, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                           bucket_size, mode)
         return _segment(name, scatter, reduce, identity, data, segment_ids, num_segments, indices_are_sorted,
                         unique_indices, bucket_size, mode)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._base import config
 from gradix._core import dtypes
 from gradix.random.draws import (
@@ -26,6 +27,8 @@ _options = config.state
 def _standard(draw, name: str, summary: str):
     """The public function of a distribution without parameters."""
     def function(key, shape=(), dtype=None, *, out_sharding=None):
+        if out_sharding is not None:
+            return divided(function, out_sharding, key, shape, dtype)
         dtype, shape = float_dtype(name, dtype), shape_of(name, shape)
         return draw(take_key(name, key), shape=shape, dtype=dtype)
 
@@ -105,6 +108,8 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
         >>> random.gumbel(random.key(0), (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(gumbel, out_sharding, key, shape, dtype, mode)
     dtype, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
     return draw_gumbel(take_key("gumbel", key), shape=shape, dtype=dtype, mode=gumbel_mode(mode))
 
@@ -154,6 +159,8 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
         >>> random.lognormal(random.key(0), 0.5, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(lognormal, out_sharding, key, sigma, shape, dtype)
     dtype = float_dtype("lognormal", dtype, dtypes.INEXACT, "float or complex")
     sigma, = fitting("lognormal", dtype, sigma)
     shape = parameter_shape("lognormal", shape, sigma)
@@ -179,6 +186,8 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.pareto(random.key(0), 2.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(pareto, out_sharding, key, b, shape, dtype)
     dtype = float_dtype("pareto", dtype)
     b, = fitting("pareto", dtype, b)
     shape = parameter_shape("pareto", shape, b)
@@ -204,6 +213,8 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
         >>> random.rayleigh(random.key(0), 1.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(rayleigh, out_sharding, key, scale, shape, dtype)
     dtype = float_dtype("rayleigh", dtype)
     scale, = fitting("rayleigh", dtype, scale)
     shape = parameter_shape("rayleigh", shape, scale)
@@ -256,6 +267,8 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
         >>> random.wald(random.key(0), 1.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(wald, out_sharding, key, mean, shape, dtype)
     dtype = float_dtype("wald", dtype)
     mean, = fitting("wald", dtype, mean)
     shape = parameter_shape("wald", shape, mean)
@@ -289,6 +302,8 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
         >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(triangular, out_sharding, key, left, mode, right, shape, dtype)
     dtype = float_dtype("triangular", dtype)
     left, mode, right = fitting("triangular", dtype, left, mode, right)
     shape = parameter_shape("triangular", shape, left, mode, right)

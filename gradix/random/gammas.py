@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.mapping.custom_batching import custom_vmap
 from gradix._core import dtypes
@@ -176,6 +177,8 @@ draw_gamma = _gamma
 
 def _gamma_function(name: str, log_space: bool, summary: str):
     def function(key, a, shape=None, dtype=None, *, out_sharding=None):
+        if out_sharding is not None:
+            return divided(function, out_sharding, key, a, shape, dtype)
         dtype, a = float_dtype(name, dtype), parameter(name, a)
         shape = parameter_shape(name, shape, a)
         return _gamma(take_key(name, key), a, shape=shape, dtype=dtype, log_space=log_space)
@@ -227,6 +230,8 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(beta, out_sharding, key, a, b, shape, dtype)
     dtype = float_dtype("beta", dtype)
     a, b = fitting("beta", dtype, a, b)
     shape = parameter_shape("beta", shape, a, b)
@@ -260,6 +265,8 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.chisquare(random.key(0), 3.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(chisquare, out_sharding, key, df, shape, dtype)
     dtype = float_dtype("chisquare", dtype)
     df, = fitting("chisquare", dtype, df)
     shape = parameter_shape("chisquare", shape, df)
@@ -290,6 +297,8 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
         >>> random.f(random.key(0), 3.0, 4.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(f, out_sharding, key, dfnum, dfden, shape, dtype)
     dtype = float_dtype("f", dtype)
     dfnum, dfden = fitting("f", dtype, dfnum, dfden)
     shape = parameter_shape("f", shape, dfnum, dfden)
@@ -321,6 +330,8 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.t(random.key(0), 3.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(t, out_sharding, key, df, shape, dtype)
     dtype = float_dtype("t", dtype)
     df, = fitting("t", dtype, df)
     shape = parameter_shape("t", shape, df)
@@ -352,6 +363,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
         >>> random.dirichlet(random.key(0), jnp.ones(3), (2,)).shape
         (2, 3)
     """
+    if out_sharding is not None:
+        return divided(dirichlet, out_sharding, key, alpha, shape, dtype)
     dtype, alpha = float_dtype("dirichlet", dtype), parameter("dirichlet", alpha)
     own = alpha.aval.shape
     if not own:

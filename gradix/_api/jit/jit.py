@@ -46,6 +46,7 @@ from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
+from gradix._ops.sharding import install_jit
 from gradix._runtime import dispatch, xla
 from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
 
@@ -433,3 +434,6 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     return JitFunction(fun, roles, inline, keep_unused, compiler_options, max_traces,
                        max_paths if specialize else None, donate_strict, abstracted_axes, symbolic,
                        shardings_of(in_shardings, out_shardings, device))
+
+
+install_jit(jit)

@@ -6,6 +6,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, scalar_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged, resized
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -109,6 +110,9 @@ class DynamicSlice(Primitive):
             "dimension_numbers": dnums, "slice_sizes": (*(1,) * mapped, *slice_sizes), "mode": GatherScatterMode.CLIP,
             "fill_value": None, "indices_are_sorted": bool(mapped), "unique_indices": bool(mapped)}), 0
 
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, avals[0], outs[0].shape, mesh)]
+
     def lower(self, em, out, x, *starts, slice_sizes):
         return em.dynamic_slice(x, starts, slice_sizes, out)
 
@@ -168,6 +172,9 @@ class DynamicUpdateSlice(Primitive):
         return bind(scatter_p, (x, _index_vectors(size, starts, at, moving), update), {
             "dimension_numbers": dnums, "indices_are_sorted": True, "unique_indices": True,
             "mode": GatherScatterMode.CLIP, "update_jaxpr": None, "update_consts": ()}), 0
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals[:2], outs[0].shape)]
 
     def lower(self, em, out, x, update, *starts):
         return em.dynamic_update_slice(x, update, starts)

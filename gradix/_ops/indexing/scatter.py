@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core.array import scalar_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.divisions import ShardingTypeError, entries
 from gradix._core.dtypes import BOOL, NUMERIC
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.primitive import Linear, Primitive
@@ -110,6 +111,17 @@ class Scatter(Primitive):
             dnums = with_batching_axis(dimension_numbers)
             params = {**params, "indices_are_sorted": False}
         return bind(self, (x, indices, updates), {"dimension_numbers": dnums, **params}), 0
+
+    def divide(self, mesh, avals, outs, params):
+        x, row, dnums = avals[0], entries(avals[0]), params["dimension_numbers"]
+        written = set(dnums.scatter_dims_to_operand_dims)
+        sizes = window_sizes(x.shape, avals[2].shape, dnums)
+        if any(row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)):
+            raise ShardingTypeError(
+                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as out sharding "
+                f"could not be resolved unambiguously: {x.str_short()} is divided over axes among {sorted(written)}, of which parts are "
+                "written.")
+        return [row]
 
     def lower(self, em, out, x, indices, updates, *, dimension_numbers, mode, indices_are_sorted, unique_indices,
               update_jaxpr, update_consts):

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, move_axis
@@ -38,6 +39,10 @@ class _Keys(NonDifferentiable, Primitive):
 
     def show(self, params):
         return {k: v for k, v in params.items() if k != "impl"}
+
+    def divide(self, mesh, avals, outs, params):
+        row = entries(avals[0])[:outs[0].ndim]
+        return [(*row, *[None] * (outs[0].ndim - len(row)))]
 
 
 class RandomSeed(_Keys):

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
@@ -31,6 +32,12 @@ class Ranked(Primitive):
         if x.dtype in dtypes.COMPLEX or ranks.dtype != _INT:
             raise TypeError(f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}.")
         return make_aval(ranks.shape, x.dtype, x.weak_type)
+
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, (0,), "the axis to sort")
+        (_, mine), (_, other) = map(entries, avals)
+        return [(None, mine if mine is not None else other)]
 
     def host(self, x, ranks):
         ordered = x.copy()

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis, zeros
@@ -80,6 +81,10 @@ class ReduceWindow(Primitive):
 
     def batch(self, size, args, axes, **params):
         return bind(self, args, windowed(params).with_axis(axes[0]).params()), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        w = params["window_dimensions"]
+        return [undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1], "the axes that windows extend over")]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
@@ -237,6 +242,11 @@ class SelectAndScatterAdd(Primitive):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
         return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
+
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, [i for i, n in enumerate(params["window_dimensions"]) if n != 1], "the axes that windows extend over")
+        return [entries(avals[1])]
 
     def lower(self, em, out, source, x, *, select_prim, **params):
         w = windowed(params)
