@@ -5,16 +5,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from gradix._base.errors import ShardingTypeError as ShardingTypeError
 from gradix._core.aval import located
 from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
 
 Entries = tuple         # for each axis of an array None, the name of a mesh axis, or a tuple of names
-
-
-class ShardingTypeError(Exception):
-    """What the types of operands say of their division leaves that of the result open, or contradicts itself."""
 
 
 def entries(aval) -> Entries:

@@ -85,6 +85,7 @@ class Primitive:
     - `dependent(marks, params, smooth) -> flags`: which results depend on the operands marked; with `smooth`, through
       a derivative that may be nonzero. Without it every result depends on every operand.
     - `dce(used, eqn) -> eqn`: the equation without results that are not used, and without what only they need.
+    - `divide(mesh, avals, outs, params) -> rows`: over which explicit mesh axes each result is divided.
     """
 
     # -- rules that a primitive may lack ------------------------------------------------------------------------------
