@@ -2,8 +2,9 @@
 from gradix._platforms.cpu import (
     compiling,
     convolutions,
+    elementwise,
+    exactness,
     extrema,
-    powers,
     products,
     reductions,
     sums,
@@ -12,6 +13,6 @@ from gradix._platforms.cpu import (
 
 REWRITES = (
     *products.REWRITES, *convolutions.REWRITES, *sums.REWRITES, *extrema.REWRITES, *reductions.REWRITES, *windows.REWRITES,
-    *powers.REWRITES,
+    *elementwise.REWRITES, *exactness.REWRITES,
 )
 CHOICES = compiling.CHOICES

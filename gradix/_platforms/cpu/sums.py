@@ -103,12 +103,12 @@ def _goes_into_extremum(site) -> bool:
 
 
 def _apart(em, site, x):
-    return apart(em, site.primitive.name, site.out, lambda x: site.plain(em, x), x)
+    return apart(em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x)
 
 
 REWRITES = (
     Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _EVIDENCE, _is_worth_blocks),
     Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _EVIDENCE, _is_of_columns),
-    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: em.op("log_plus_one", site.out, x), _EVIDENCE, is_summed),
+    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), _EVIDENCE, is_summed),
     Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _EVIDENCE, _goes_into_extremum),
 )
