@@ -10,14 +10,7 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
 from gradix._ops.shape import reshape
-from gradix._ops.sorting.lowering import (
-    emit_sort,
-    fetch,
-    from_rows,
-    is_hosted,
-    ranks_are_found,
-    to_rows,
-)
+from gradix._ops.sorting.comparators import fetch
 from gradix._ops.sorting.sort import sort_p, take_rows_along
 
 _INT = np.dtype("int32")
@@ -61,12 +54,8 @@ class Ranked(Primitive):
     def lower(self, em, out, x, ranks):
         if not out.size:
             return em.constant(0, out)
-        if not is_hosted(em, x.aval, 0) or not ranks_are_found(ranks.aval.shape[0]):
-            ordered, = emit_sort(em, [x], 0, True, 1)
-            return fetch(em, ordered, ranks, 0)
-        rows, places = to_rows(em, x, 0), to_rows(em, ranks, 0)
-        found, = em.host_kernel("at_ranks", [make_aval(places.aval.shape, x.aval.dtype)], rows, places)
-        return from_rows(em, found, out.shape, 0)
+        ordered, = em.lower(sort_p, [x.aval], x, dimension=0, is_stable=True, num_keys=1)
+        return fetch(em, ordered, ranks, 0)
 
 
 ranked_p = Ranked("ranked")

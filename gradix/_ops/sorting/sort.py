@@ -14,7 +14,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_axis
 from gradix._ops.comparison import total_order_key
 from gradix._ops.operands import as_operand
-from gradix._ops.sorting.lowering import emit_sort, emit_top_k
+from gradix._ops.sorting.comparators import emit_sort, emit_top_k
 
 _INDEX = np.dtype("int32")
 

@@ -9,12 +9,12 @@ from gradix._core.aval import make_aval
 from gradix._ops.arithmetic import abs_p, add_p, div_p, max_p, min_p, mul_p, sub_p
 from gradix._ops.basis import add_any_p, reduce_sum_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.kernel_loops import apart
 from gradix._ops.reductions import reduce_max_p, reduce_min_p
 from gradix._ops.special.erf import erfc_p
 from gradix._ops.special.gamma import digamma_p
 from gradix._ops.transcendental import log1p_p
 from gradix._platforms.cpu.blocks import WORDS, emit_blocks
+from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 
 _F16, _F32 = np.dtype("float16"), np.dtype("float32")
