@@ -163,6 +163,17 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unuse
     return _functions(code, unused)
 
 
+def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[str], bool]:
+    """The functions of a module as they are, its symbolic shapes too.
+
+    Returns:
+        The name of the function that computes the results, the texts of all, and whether its first argument is of 64 bits.
+    """
+    symbol, texts = _functions(text, unused)
+    head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
+    return symbol, texts, re.search(r"@[\w.$]+\(%\w+: tensor<i64>", head) is not None
+
+
 def _first_message(text: str) -> str:
     found = re.search(r"error: (.*)", text)
     return (found[1] if found else text.splitlines()[0]).strip()

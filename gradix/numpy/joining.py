@@ -12,7 +12,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of, no_out
@@ -269,9 +269,10 @@ def _split(name: str, ary, where, axis: int) -> list:
         if more and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
                              f"{parts} parts. array_split makes parts of unequal size.")
-        if is_symbolic_shape((more,)):
+        if is_undecided_remainder(more):
             raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; the remainder "
                                                  f"{more} is not known to be 0.")
+        more = more if type(more) is int else 0
         cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
     if any(s < 0 for s in sizes):

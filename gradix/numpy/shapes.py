@@ -10,7 +10,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
@@ -62,7 +62,7 @@ def _new_shape(own: tuple, shape) -> tuple:
                             f"(size {prod(sizes)})")
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
-    if is_symbolic_shape((total % rest if rest else 0,)):
+    if is_undecided_remainder(total % rest if rest else 0):
         raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder "
                                              f"{total % rest} should be 0. Give the dimension a factor, as in "
                                              "symbolic_shape(\"2*b\"), or state it as a constraint, \"mod(b, 2) == 0\".")
