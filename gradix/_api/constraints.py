@@ -1,7 +1,7 @@
 """What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
 from __future__ import annotations
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted

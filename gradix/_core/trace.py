@@ -1,6 +1,7 @@
 """Traces interpret primitives; `bind` finds the one in charge."""
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -91,10 +92,19 @@ class Trace:
     """An interpreter of primitives at one level of nesting."""
 
     level: int
-    done: Any = None            # what the trace has done, where it is to do equal things once
+    done: Any = None            # the record of what it has done, where it is to do equal things once
 
     def process(self, prim, args, params):
+        """Apply a primitive: `bind` calls this on the trace in charge."""
+        return self.interpret(prim, args, params)
+
+    def interpret(self, prim, args, params):
+        """What applying a primitive means to this trace."""
         raise NotImplementedError
+
+    def remember(self, done) -> None:
+        """From here on do equal things once, by `done.once(do, prim, args, params)`."""
+        self.done, self.interpret = done, functools.partial(done.once, self.interpret)     # type: ignore[method-assign]
 
     def describe(self, tracer) -> str:
         return ""
@@ -107,6 +117,7 @@ class Trace:
         """From here on every use of a tracer of this trace is a leak, and raises."""
         if _options.jax_check_tracer_leaks:
             leaks.note(self)
+        self.__dict__.pop("interpret", None)        # which holds the trace
         self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
@@ -149,9 +160,6 @@ class Interpreter(Trace):
             return self.interpret(prim, args, params)
         finally:
             s.place = None
-
-    def interpret(self, prim, args, params):
-        raise NotImplementedError
 
 
 def _user_function(function):

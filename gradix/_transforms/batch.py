@@ -83,9 +83,6 @@ class BatchTrace(Interpreter):
         return found
 
     def interpret(self, prim, args, params):
-        return self.map(prim, args, params) if self.done is None else self.done.once(self.map, prim, args, params)
-
-    def map(self, prim, args, params):
         vals, axes = [], []
         for a in args:
             if type(a) is BatchTracer and a._trace is self:
@@ -112,14 +109,14 @@ class EmptyBatchTrace(BatchTrace):
     Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no features, ...
     """
 
-    def map(self, prim, args, params):
+    def interpret(self, prim, args, params):
         if not (prim.named or prim.effectful or next(jaxprs_in_params(params), None)):
             types = prim.abstract(*[a.aval for a in args], **params)
             results = types if prim.multiple_results else [types]
             if not any(isinstance(t.dtype, dtypes.ExtendedDType) for t in results):
                 outs = [BatchTracer(self, zeros(insert_axis(t, 0, 0)), 0) for t in results]
                 return outs if prim.multiple_results else outs[0]
-        return super().map(prim, args, params)
+        return super().interpret(prim, args, params)
 
 
 def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:

@@ -65,10 +65,7 @@ class StagingTrace(Trace):
             found = self.consts[id(a)] = (Var(aval), a)
         return found[0]
 
-    def process(self, prim, args, params):
-        return self.put(prim, args, params) if self.done is None else self.done.once(self.put, prim, args, params)
-
-    def put(self, prim, args, params):
+    def interpret(self, prim, args, params):
         invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         if state.manual or seen.divisions:

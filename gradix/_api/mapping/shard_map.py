@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from gradix._api.arguments import argument_names, check_callable, name_of
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p
