@@ -6,6 +6,7 @@ from operator import methodcaller
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
@@ -142,15 +143,13 @@ class ReduceSum(Primitive):
     """The sum over some axes."""
 
     live = "moves"
-    types: dict = {}
+    types: BoundedCache = BoundedCache(4096)
 
     def abstract(self, x, *, axes, out_sharding=None):
         found = self.types.get((x, axes))
         if found is None:
             found = make_aval(drop_axes("reduce_sum", x, axes), x.dtype, x.weak_type)
-            if len(self.types) >= 4096:
-                self.types.clear()
-            self.types[x, axes] = found
+            self.types.keep((x, axes), found)
         return found
 
     def specialise(self, x, *, axes, out_sharding=None):
@@ -328,7 +327,7 @@ def unbroadcast(ct, aval):
 
 # -- values -------------------------------------------------------------------------------------------------------
 
-_zeros: dict[ShapedArray, ArrayImpl] = {}
+_zeros: BoundedCache[ShapedArray, ArrayImpl] = BoundedCache(512)
 
 
 def zeros(aval):
@@ -343,9 +342,7 @@ def zeros(aval):
             return scalar
         if state.stage is not None or aval.size > 1024:
             return broadcast_in_dim(scalar, aval.shape, ())
-        zero = ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval)
-        if len(_zeros) < 512:
-            _zeros[aval] = zero
+        zero = _zeros.keep(aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval))
     return zero
 
 

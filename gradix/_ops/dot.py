@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
@@ -29,9 +30,8 @@ DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
 _NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
                                          "uint8", "uint16", "uint32", "uint64")}
-_PLANS_LIMIT = 4096
-_plans: dict[tuple, Callable] = {}
-_types: dict[tuple, Any] = {}
+_plans: BoundedCache[tuple, Callable] = BoundedCache(4096)
+_types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
 
 class DotGeneral(Primitive):
@@ -43,10 +43,7 @@ class DotGeneral(Primitive):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)
         if found is None:
-            found = _result_type(*key)
-            if len(_types) >= _PLANS_LIMIT:
-                _types.clear()
-            _types[key] = found
+            found = _types.keep(key, _result_type(*key))
         return found
 
     def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
@@ -73,9 +70,7 @@ class DotGeneral(Primitive):
         key = dimension_numbers, x.ndim, y.ndim
         plan = _plans.get(key)
         if plan is None:
-            if len(_plans) >= _PLANS_LIMIT:
-                _plans.clear()
-            plan = _plans[key] = _host_plan(*key)
+            plan = _plans.keep(key, _host_plan(*key))
         return plan(x, y)
 
     def jvp(self, primals, tangents, **params):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries
@@ -20,7 +21,6 @@ from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
 from gradix._ops.sharding import divided
 
-_TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
 
 
@@ -30,16 +30,14 @@ class Reduction(Primitive):
     def __init__(self, name: str, ufunc, hlo: str, identity, accepts: frozenset):
         super().__init__(name)
         self.ufunc, self.hlo, self.identity, self.accepts = ufunc, hlo, identity, accepts
-        self._types: dict[tuple, Any] = {}
+        self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
     def abstract(self, x, *, axes, out_sharding=None):
         found = self._types.get((x, axes))
         if found is None:
             self.check_dtype(x)
             found = make_aval(drop_axes(self.name, x, axes), x.dtype, x.weak_type)
-            if len(self._types) >= _TYPES_LIMIT:
-                self._types.clear()
-            self._types[x, axes] = found
+            self._types.keep((x, axes), found)
         return found
 
     def check_dtype(self, x) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.bounded import BoundedCache
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
@@ -22,10 +23,9 @@ from gradix._runtime import policy, xla
 from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch, to_device
 
-_PROGRAMS_LIMIT = 1024
-_programs: dict[tuple, Program] = {}
-_PLANS_LIMIT = 1 << 14
-_plans: dict[tuple, tuple[Callable, Any, bool]] = {}    # what to call, the type of the result, whether it never warns
+_programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
+# What to call, the type of the result, whether it never warns.
+_plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
@@ -133,10 +133,8 @@ def _decide_here(prim, args, params, key):
     if nans or infs:
         check_floats(prim.name, [wrapped])
     elif key is not None:
-        if len(_plans) >= _PLANS_LIMIT:
-            _plans.clear()
         quick = prim.specialise(*[a.aval for a in args], **params) if prim.specialise else None
-        _plans[key] = quick or (partial(host, **params) if params else host), out, prim.silent
+        _plans.keep(key, (quick or (partial(host, **params) if params else host), out, prim.silent))
     return wrapped
 
 
@@ -155,7 +153,7 @@ def _somewhere(prim, args, params, key):
             prim, _options.context, *[a.aval for a in plain])
         plan = _decided(prim, plain, params, plain_key) if key is not None else None
         if plan is not None:
-            _plans[key] = plan[0], out.aval, plan[2]
+            _plans.keep(key, (plan[0], out.aval, plan[2]))
         return out
     return [_there(o, place) for o in out]
 
@@ -220,9 +218,7 @@ def _placed_program(prim, args, params):
         home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
         program = PlacedProgram(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
         if key is not None:
-            if len(_programs) >= _PROGRAMS_LIMIT:
-                del _programs[next(iter(_programs))]
-            _programs[key] = program
+            _programs.keep(key, program)
     results = program(args)
     if _options.jax_debug_nans or _options.jax_debug_infs:
         check_floats(prim.name, results)
@@ -268,9 +264,7 @@ def compiled(prim, args, params):
         if any(type(e) is MeshEffect for e in closed.effects):
             return _placed_program(prim, args, params)
         program = Program(closed, prim.name)
-        if len(_programs) >= _PROGRAMS_LIMIT:
-            del _programs[next(iter(_programs))]
-        _programs[key] = program
+        _programs.keep(key, program)
     results = program(args)
     if _options.jax_debug_nans or _options.jax_debug_infs:
         check_floats(prim.name, results)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix._base import config
+from gradix._base.bounded import BoundedCache
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
 from gradix._core.divisions import entries, explicit_part
@@ -23,17 +24,12 @@ from gradix._runtime.program import lower
 from gradix._stablehlo.module import LoweredModule
 
 _options = config.state
-_placements: dict[Sharding, Placement] = {}
+_placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
 
 
 def committed(sharding: Sharding) -> Placement:
     """The placement of arrays put there for good."""
-    found = _placements.get(sharding)
-    if found is None:
-        if len(_placements) > 4096:
-            _placements.clear()
-        found = _placements[sharding] = Placement(sharding)
-    return found
+    return _placements.get(sharding) or _placements.keep(sharding, Placement(sharding))
 
 
 def sharding_of(array) -> Sharding:

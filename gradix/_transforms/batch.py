@@ -1,6 +1,7 @@
 """Batching: carry a mapped axis beside each value."""
 from __future__ import annotations
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.aval import ShapedArray
 from gradix._core.divisions import with_axis, without_axis
@@ -27,17 +28,13 @@ class AxisData:
         return hash((self.name, self.size))
 
 
-_EXAMPLES_LIMIT = 1 << 14
-_examples: dict[tuple, ShapedArray] = {}
+_examples: BoundedCache[tuple, ShapedArray] = BoundedCache(1 << 14)
 
 
 def example_aval(key):
     """The type of one example of (aval, mapped axis)."""
     a, axis = key
-    if len(_examples) >= _EXAMPLES_LIMIT:
-        _examples.clear()
-    found = _examples[key] = without_axis(a, axis)
-    return found
+    return _examples.keep(key, without_axis(a, axis))
 
 
 class BatchTracer(Tracer):

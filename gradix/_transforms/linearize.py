@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core.aval import make_aval, seen
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
@@ -133,16 +134,11 @@ def _only_backward(jaxpr) -> bool:
     return any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
 
 
-_markers: dict = {}
+_markers: BoundedCache = BoundedCache(4096)
 
 
 def _marker(aval) -> Linear:
-    found = _markers.get(aval)
-    if found is None:
-        if len(_markers) > 4096:
-            _markers.clear()
-        found = _markers[aval] = Linear(aval)
-    return found
+    return _markers.get(aval) or _markers.keep(aval, Linear(aval))
 
 
 class Tape(Trace):

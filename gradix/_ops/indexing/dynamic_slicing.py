@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, scalar_array, wrap_host
 from gradix._core.aval import make_aval
@@ -235,7 +236,7 @@ def _known(i, dtype):
     return dtype, h.item()
 
 
-_scalars: dict[tuple, ArrayImpl] = {}
+_scalars: BoundedCache[tuple, ArrayImpl] = BoundedCache(4096)
 
 
 def _scalar(i: int, dtype) -> ArrayImpl:
@@ -243,9 +244,7 @@ def _scalar(i: int, dtype) -> ArrayImpl:
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
-        found = scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
-        if len(_scalars) < 4096:
-            _scalars[i, dtype] = found
+        found = _scalars.keep((i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False))
     return found
 
 
