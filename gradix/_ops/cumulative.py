@@ -10,10 +10,19 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import merged, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub
 from gradix._ops.basis import add_any, to_axis
+from gradix._ops.bitwise import bitwise_and
+from gradix._ops.comparison import eq, ne
+from gradix._ops.complex_parts import real
+from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.cumulative_lowering import emit_recurrence, emit_window
+from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.select import choose
+from gradix._ops.transcendental import exp
 
 _WIDE = np.dtype("float32")
 # Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and where a step would do
@@ -294,14 +303,3 @@ def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
         Array([0.       , 0.6931472], dtype=float32)
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
-
-
-from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub  # noqa: E402
-from gradix._ops.bitwise import bitwise_and  # noqa: E402
-from gradix._ops.comparison import eq, ne  # noqa: E402
-from gradix._ops.complex_parts import real  # noqa: E402
-from gradix._ops.convert import convert_element_type  # noqa: E402
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.indexing.slicing import pad  # noqa: E402
-from gradix._ops.select import choose  # noqa: E402
-from gradix._ops.transcendental import exp  # noqa: E402

@@ -13,12 +13,15 @@ from gradix._core.divisions import entries
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, div, max_p, min_p, mul
 from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
+from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
+from gradix._ops.shape import squeeze
 from gradix._ops.sharding import divided
 
 _WIDE = np.dtype("float32")
@@ -408,8 +411,3 @@ def _arg_reduce(prim, operand, axis, index_dtype):
     x = as_operand(prim.name, operand)
     index_dtype = dtypes.requested_dtype(index_dtype, prim.name, stacklevel=4)
     return bind(prim, (x,), {"axes": (index(axis),), "index_dtype": index_dtype})
-
-
-from gradix._ops.arithmetic import add, div, max_p, min_p, mul  # noqa: E402
-from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402
-from gradix._ops.shape import squeeze  # noqa: E402

@@ -15,6 +15,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.dot import rounded_to
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.shape import reshape, rev
 from gradix._ops.sharding import divided
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 
@@ -313,6 +314,3 @@ def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tu
     if len(pads) != len(strides):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}.")
     return pads
-
-
-from gradix._ops.shape import reshape, rev  # noqa: E402

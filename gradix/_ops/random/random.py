@@ -12,10 +12,13 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, move_axis
 from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
+from gradix._ops.indexing.slicing import pad, slice_in_dim
+from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.generators import GENERATORS, Composed, is_composed
 from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
 from gradix._ops.random.threefry import blocks, emit_blocks
+from gradix._ops.shape import reshape
 
 _BITS: dict[int, np.dtype] = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
@@ -373,8 +376,3 @@ def _words_of(keypair):
 
 def _shape(shape) -> tuple:
     return tuple([n.__index__() if hasattr(n, "__index__") else n for n in shape])
-
-
-from gradix._ops.indexing.slicing import pad, slice_in_dim  # noqa: E402
-from gradix._ops.joining import concatenate  # noqa: E402
-from gradix._ops.shape import reshape  # noqa: E402

@@ -9,6 +9,8 @@ from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.operands import as_operand
 from gradix._ops.shape import reshape
 from gradix._ops.sorting.comparators import fetch
 from gradix._ops.sorting.sort import sort_p, take_rows_along
@@ -71,7 +73,3 @@ def ranked(x, ranks):
         Array([[2.]], dtype=float32)
     """
     return bind(ranked_p, (as_operand("ranked", x), as_operand("ranked", ranks)), {})
-
-
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.operands import as_operand  # noqa: E402

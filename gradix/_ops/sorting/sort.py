@@ -13,6 +13,9 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_axis
 from gradix._ops.comparison import total_order_key
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.operands import as_operand
 from gradix._ops.sorting.comparators import emit_sort, emit_top_k
 
@@ -226,8 +229,3 @@ def top_k(operand, k: int, *, axis: int = -1):
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     return list(bind(top_k_p, (x,), {"k": k, "axis": _axis("top_k", axis, x.aval.ndim)}))
-
-
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather  # noqa: E402
-from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402

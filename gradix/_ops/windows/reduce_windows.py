@@ -10,10 +10,13 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
+from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.shape import broadcast_in_dim, reshape
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, window_count
 from gradix._ops.windows.host import stretched, unstretched, windows
 from gradix._ops.windows.lowering import (
@@ -320,8 +323,3 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
 def reduce_window_by(prim, operand, window: Window):
     """One of the three named reductions, bound."""
     return bind(prim, (as_operand(prim.name, operand),), window.params())
-
-
-from gradix._ops.arithmetic import max_p, min_p  # noqa: E402
-from gradix._ops.indexing.slicing import pad  # noqa: E402
-from gradix._ops.shape import broadcast_in_dim, reshape  # noqa: E402
