@@ -42,7 +42,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
         >>> jnp.quantile(jnp.arange(5.0), 0.3)
         Array(1.2, dtype=float32)
     """
-    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    _check_options("quantile", out, overwrite_input, method, weights)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights, False)
 
 
 @replayed
@@ -65,7 +66,8 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
         >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
         Array(2., dtype=float32)
     """
-    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+    _check_options("nanquantile", out, overwrite_input, method, weights)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, True)
 
 
 @replayed(host=host_implementations.percentile)
@@ -88,8 +90,8 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
     if out_sharding is not None:
         return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     del out_sharding
-    return _quantile("percentile", a, _fraction("percentile", q), axis, out, overwrite_input, method, keepdims, weights,
-                     False)
+    _check_options("percentile", out, overwrite_input, method, weights)
+    return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights, False)
 
 
 @replayed
@@ -102,8 +104,8 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
         >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
         Array(2., dtype=float32)
     """
-    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, out, overwrite_input, method, keepdims,
-                     weights, True)
+    _check_options("nanpercentile", out, overwrite_input, method, weights)
+    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights, True)
 
 
 @replayed(host=host_implementations.median)
@@ -122,7 +124,8 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
         >>> jnp.median(jnp.array([3, 1, 2, 5]))
         Array(2.5, dtype=float32)
     """
-    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False)
+    _check_options("median", out, overwrite_input)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, False)
 
 
 @replayed
@@ -141,7 +144,8 @@ def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: b
         >>> jnp.nanmedian(jnp.array([3.0, jnp.nan, 2.0]))
         Array(2.5, dtype=float32)
     """
-    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, True)
+    _check_options("nanmedian", out, overwrite_input)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, True)
 
 
 # -- the one computation behind them -------------------------------------------------------------------------------
@@ -153,7 +157,8 @@ def _fraction(name: str, q):
     return lax.div(q, number(100.0, q.aval.dtype))
 
 
-def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
+def _check_options(name: str, out, overwrite_input, method: str = "linear", weights=None) -> None:
+    """Raise for options that these functions do not have, and for those that do not go together."""
     no_out(name, out)
     if overwrite_input:
         raise ValueError(f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
@@ -162,6 +167,9 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
                          f"got {method!r}.")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+
+
+def _quantile(name: str, a, q, axis, method: str, keepdims, weights, skip_nan: bool):
     x, q = _operands(name, a, q)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     w = None if weights is None else _rows(_weights(name, weights, x, axis, axes), axes)

@@ -9,7 +9,6 @@ from gradix._base import config
 from gradix._core import dtypes
 from gradix.random.draws import (
     converted,
-    fitting,
     float_dtype,
     number,
     parameter,
@@ -20,6 +19,7 @@ from gradix.random.draws import (
 )
 from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
 from gradix.random.keys import take_key
+from gradix.random.parametric import drawn
 
 _options = config.state
 
@@ -161,10 +161,7 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(lognormal, out_sharding, key, sigma, shape, dtype)
-    dtype = float_dtype("lognormal", dtype, dtypes.INEXACT, "float or complex")
-    sigma, = fitting("lognormal", dtype, sigma)
-    shape = parameter_shape("lognormal", shape, sigma)
-    return _lognormal(take_key("lognormal", key), sigma, shape=shape, dtype=dtype)
+    return drawn(_lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex")
 
 
 @sampler
@@ -188,10 +185,7 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(pareto, out_sharding, key, b, shape, dtype)
-    dtype = float_dtype("pareto", dtype)
-    b, = fitting("pareto", dtype, b)
-    shape = parameter_shape("pareto", shape, b)
-    return _pareto(take_key("pareto", key), b, shape=shape, dtype=dtype)
+    return drawn(_pareto, "pareto", key, (b,), shape, dtype)
 
 
 @sampler
@@ -215,10 +209,7 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(rayleigh, out_sharding, key, scale, shape, dtype)
-    dtype = float_dtype("rayleigh", dtype)
-    scale, = fitting("rayleigh", dtype, scale)
-    shape = parameter_shape("rayleigh", shape, scale)
-    return _rayleigh(take_key("rayleigh", key), scale, shape=shape, dtype=dtype)
+    return drawn(_rayleigh, "rayleigh", key, (scale,), shape, dtype)
 
 
 @sampler
@@ -269,10 +260,7 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(wald, out_sharding, key, mean, shape, dtype)
-    dtype = float_dtype("wald", dtype)
-    mean, = fitting("wald", dtype, mean)
-    shape = parameter_shape("wald", shape, mean)
-    return _wald(take_key("wald", key), mean, shape=shape, dtype=dtype)
+    return drawn(_wald, "wald", key, (mean,), shape, dtype)
 
 
 @sampler
@@ -304,10 +292,7 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
     """
     if out_sharding is not None:
         return divided(triangular, out_sharding, key, left, mode, right, shape, dtype)
-    dtype = float_dtype("triangular", dtype)
-    left, mode, right = fitting("triangular", dtype, left, mode, right)
-    shape = parameter_shape("triangular", shape, left, mode, right)
-    return _triangular(take_key("triangular", key), left, mode, right, shape=shape, dtype=dtype)
+    return drawn(_triangular, "triangular", key, (left, mode, right), shape, dtype)
 
 
 @sampler

@@ -97,7 +97,7 @@ def on_host(key) -> bool:
 
 # -- dtypes --------------------------------------------------------------------------------------------------------
 
-def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float"):
+def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4):
     """The dtype of a sampler's `dtype=` argument; the default float when None.
 
     Raises:
@@ -105,7 +105,7 @@ def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "
     """
     if dtype is None:
         return dtypes.python_scalar_dtype(float)
-    found = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    found = dtypes.requested_dtype(dtype, name, stacklevel=stacklevel)
     if found not in kinds:
         raise ValueError(f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
                          f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r}).")

@@ -13,7 +13,6 @@ from gradix._core.trace import state
 from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits, random_split
 from gradix.random.draws import (
-    fitting,
     float_dtype,
     number,
     parameter,
@@ -25,6 +24,7 @@ from gradix.random.draws import (
 )
 from gradix.random.floats import after_minus_one, draw_normal, floats_of, split_keys
 from gradix.random.keys import take_key
+from gradix.random.parametric import drawn
 
 # -- one key for each number ---------------------------------------------------------------------------------------
 
@@ -232,10 +232,7 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(beta, out_sharding, key, a, b, shape, dtype)
-    dtype = float_dtype("beta", dtype)
-    a, b = fitting("beta", dtype, a, b)
-    shape = parameter_shape("beta", shape, a, b)
-    return _beta(take_key("beta", key), a, b, shape=shape, dtype=dtype)
+    return drawn(_beta, "beta", key, (a, b), shape, dtype)
 
 
 @rejection_sampler
@@ -267,10 +264,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(chisquare, out_sharding, key, df, shape, dtype)
-    dtype = float_dtype("chisquare", dtype)
-    df, = fitting("chisquare", dtype, df)
-    shape = parameter_shape("chisquare", shape, df)
-    return _chisquare(take_key("chisquare", key), df, shape=shape, dtype=dtype)
+    return drawn(_chisquare, "chisquare", key, (df,), shape, dtype)
 
 
 @rejection_sampler
@@ -299,10 +293,7 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(f, out_sharding, key, dfnum, dfden, shape, dtype)
-    dtype = float_dtype("f", dtype)
-    dfnum, dfden = fitting("f", dtype, dfnum, dfden)
-    shape = parameter_shape("f", shape, dfnum, dfden)
-    return _f(take_key("f", key), dfnum, dfden, shape=shape, dtype=dtype)
+    return drawn(_f, "f", key, (dfnum, dfden), shape, dtype)
 
 
 @rejection_sampler
@@ -332,10 +323,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     """
     if out_sharding is not None:
         return divided(t, out_sharding, key, df, shape, dtype)
-    dtype = float_dtype("t", dtype)
-    df, = fitting("t", dtype, df)
-    shape = parameter_shape("t", shape, df)
-    return _t(take_key("t", key), df, shape=shape, dtype=dtype)
+    return drawn(_t, "t", key, (df,), shape, dtype)
 
 
 @rejection_sampler

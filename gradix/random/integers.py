@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.constraints import divided
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -74,7 +75,7 @@ def _array(name: str, x):
     return parameter("randint", _checked(name, x) if type(x) is int else x)
 
 
-_counts: dict[tuple, int] = {}
+_counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
 
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
