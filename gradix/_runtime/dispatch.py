@@ -26,6 +26,7 @@ from gradix._runtime.program import Program, fetch, to_device
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
 # What to call, the type of the result, whether it never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
+_known_plan = _plans.get                              # bound once: every eager operation asks
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
@@ -69,7 +70,7 @@ def evaluate(prim, args, params):
     if params:
         key = *key, *params, *params.values()
     try:
-        plan = _plans.get(key)
+        plan = _known_plan(key)
     except TypeError:                       # a parameter that cannot be hashed
         return _decide(prim, args, params, None)
     if plan is None:
