@@ -26,7 +26,7 @@ from gradix._runtime.program import Program, fetch, to_device
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
 # What to call, the type of the result, whether it never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
-_known_plan = _plans.get                              # bound once: every eager operation asks
+_known_plan = _plans.get    # bound once: every eager operation asks
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
