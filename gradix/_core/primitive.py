@@ -109,6 +109,7 @@ class Primitive:
     accepts: frozenset | None = None    # the dtypes of operands; None where they depend on more
     hlo: Any = None                     # StableHLO's name of what it computes, or combines elements by; or a lowering
     identity: Callable[..., Any] | None = None  # dtype -> the element that a reduction starts from
+    combine: Any = None                 # what combines two elements, where a scatter or reduction is made of another operation
     consumes_keys = False               # whether its first operand is a random key that must not be used again
 
     # -- derivatives --------------------------------------------------------------------------------------------------
