@@ -75,7 +75,6 @@ class BaseMesh:
     axis_names: tuple
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
-    abstract_mesh: Any
 
     @property
     def shape(self) -> OrderedDict:

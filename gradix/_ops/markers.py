@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from gradix._base.tree import tree_flatten, tree_unflatten
-from gradix._core.divisions import entries
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
@@ -26,9 +25,6 @@ class StopGradient(NonDifferentiable, Primitive):
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), axes[0]
-
-    def divide(self, mesh, avals, outs, params):
-        return [entries(avals[0])]
 
     def lower(self, em, out, x):
         return x
@@ -54,9 +50,6 @@ class Name(Primitive):
 
     def batch(self, size, args, axes, *, name):
         return bind(self, args, {"name": name}), axes[0]
-
-    def divide(self, mesh, avals, outs, params):
-        return [entries(avals[0])]
 
     def lower(self, em, out, x, *, name):
         return x
@@ -89,9 +82,6 @@ class OptimizationBarrier(Primitive):
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), list(axes)
-
-    def divide(self, mesh, avals, outs, params):
-        return [entries(a) for a in avals]
 
     def lower(self, em, outs, *xs):
         return em.ops("optimization_barrier", outs, *xs)

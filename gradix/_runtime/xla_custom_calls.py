@@ -8,6 +8,7 @@ from gradix._base.lazy import lazy_module
 xc = lazy_module("jaxlib.xla_client")
 _lapack = lazy_module("jaxlib.lapack")
 _cpu_lapack = lazy_module("jaxlib.cpu._lapack")
+_sparse = lazy_module("jaxlib.cpu_sparse")
 
 
 def register(name: str, function, platform: str = "cpu", api_version: int = 1) -> None:
@@ -24,3 +25,21 @@ def ensure_lapack() -> None:
     for name, function, version in _lapack.registrations()["cpu"]:
         register(name, function, "cpu", version)
     _cpu_lapack.initialize()
+
+
+def ensure_named_in(program: str | bytes) -> None:
+    """Make the functions known that a program, as text or as XLA keeps it, calls by name."""
+    def names(word: str) -> bool:
+        return (word if isinstance(program, str) else word.encode()) in program        # type: ignore[operator]
+
+    if names("lapack_") or names("tridiagonal_solve"):
+        ensure_lapack()
+    if names("cpu_csr_sparse_dense"):
+        ensure_sparse()
+
+
+@functools.lru_cache(None)
+def ensure_sparse() -> None:
+    """Make the `cpu_csr_sparse_dense_ffi` target usable."""
+    for name, function, version in _sparse.registrations()["cpu"]:
+        register(name, function, "cpu", version)

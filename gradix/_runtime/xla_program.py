@@ -14,7 +14,7 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
-from gradix._runtime.xla_custom_calls import ensure_lapack
+from gradix._runtime.xla_custom_calls import ensure_named_in
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
 
@@ -77,8 +77,7 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
     """
     _check_sizes(in_avals, out_avals)
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    if "lapack_" in text or "tridiagonal_solve" in text:
-        ensure_lapack()
+    ensure_named_in(text)
     has_host_kernels = HOST_KERNEL in text
     if has_host_kernels:
         _host.ensure_host_kernels()
@@ -122,8 +121,7 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
         RuntimeFailure: the bytes are of another jaxlib, another CPU, or damaged.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    if b"lapack_" in blob or b"tridiagonal_solve" in blob:
-        ensure_lapack()
+    ensure_named_in(blob)
     has_host_kernels = _HOST_KERNEL in blob
     if has_host_kernels:
         _host.ensure_host_kernels()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
@@ -16,7 +15,7 @@ from gradix._core.sharding import Sharding
 from gradix._runtime import xla_buffers, xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
-from gradix._runtime.xla_custom_calls import ensure_lapack
+from gradix._runtime.xla_custom_calls import ensure_named_in
 from gradix._runtime.xla_program import Executable, runner_for
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
@@ -58,7 +57,7 @@ class Layout:
         return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)]) for i in self.own]
 
 
-_layouts: BoundedCache[tuple, Layout] = BoundedCache(4096)
+_layouts: dict[tuple, Layout] = {}
 on_renewal(_layouts.clear)
 
 
@@ -66,7 +65,9 @@ def layout_of(sharding: Sharding, ndim: int) -> Layout:
     key = (sharding, ndim)
     found = _layouts.get(key)
     if found is None:
-        found = _layouts.keep(key, Layout(sharding, ndim))
+        if len(_layouts) > 4096:
+            _layouts.clear()
+        found = _layouts[key] = Layout(sharding, ndim)
     return found
 
 
@@ -207,8 +208,7 @@ def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options:
     """
     text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")     # a partitioned call is no kernel of one device
     functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
-    if '"lapack_' in text or '"tridiagonal_solve' in text:
-        ensure_lapack()
+    ensure_named_in(text)
     has_host_kernels = HOST_KERNEL in text
     if has_host_kernels:
         _host.ensure_host_kernels()

@@ -36,6 +36,7 @@ NAMES = {
     "jaxlib.mlir.dialects.sdy": {"register_dialect"},
     "jaxlib.lapack": {"registrations"},
     "jaxlib.cpu._lapack": {"initialize"},
+    "jaxlib.cpu_sparse": {"registrations"},
 }
 ALIASES = {"_jax": "jaxlib._jax", "xc": "jaxlib.xla_client"}
 

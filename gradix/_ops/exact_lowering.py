@@ -1,0 +1,88 @@
+"""Functions that XLA:CPU computes with large errors, or on the wrong side of a branch cut, spelled more exactly."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import COMPLEX, real_dtype
+
+_F64 = np.dtype("float64")
+
+
+def _parts(em, z):
+    part = make_aval(z.aval.shape, real_dtype(z.aval.dtype))
+    return part, em.op("real", part, z), em.op("imag", part, z)
+
+
+def _half_difference_and_sum(em, part, y):
+    """sinh y and cosh y from expm1(±y), exact near 0 too."""
+    up, down = em.op("exponential_minus_one", part, y), em.op("exponential_minus_one", part, em.op("negate", part, y))
+    half = em.constant(0.5, part)
+    difference = em.op("multiply", part, half, em.op("subtract", part, up, down))
+    total = em.op("multiply", part, half, em.op("add", part, up, down))
+    return difference, em.op("add", part, total, em.constant(1, part))
+
+
+def complex_sine(em, out, z):
+    """sin(x + iy) = sin x cosh y + i cos x sinh y."""
+    part, x, y = _parts(em, z)
+    sinh, cosh = _half_difference_and_sum(em, part, y)
+    real = em.op("multiply", part, em.op("sine", part, x), cosh)
+    on_axis = em.compare(x, em.constant(0, part), "EQ")                          # where cosh y may be infinite
+    return em.op("complex", out, em.select(on_axis, x, real), em.op("multiply", part, em.op("cosine", part, x), sinh))
+
+
+def complex_cosine(em, out, z):
+    """cos(x + iy) = cos x cosh y - i sin x sinh y."""
+    part, x, y = _parts(em, z)
+    sinh, cosh = _half_difference_and_sum(em, part, y)
+    imag = em.op("multiply", part, em.op("sine", part, x), sinh)
+    on_axis = em.compare(x, em.constant(0, part), "EQ")                          # where sinh y may be infinite
+    imag = em.select(on_axis, em.op("multiply", part, x, em.op("sign", part, y)), imag)
+    return em.op("complex", out, em.op("multiply", part, em.op("cosine", part, x), cosh), em.op("negate", part, imag))
+
+
+def cube_root(em, out, x):
+    """XLA's cube root in float64, and for float64 results one step of Newton's method: y - (y³ - x) / (3 y²)."""
+    if out.dtype != _F64:
+        wide = make_aval(out.shape, _F64)
+        return em.convert(em.op("cbrt", wide, em.convert(x, _F64)), out.dtype)
+    y = em.op("cbrt", out, x)
+    square = em.op("multiply", out, y, y)
+    excess = em.op("subtract", out, em.op("multiply", out, square, y), x)
+    step = em.op("divide", out, excess, em.op("multiply", out, square, em.constant(3, out)))
+    finite = em.op("is_finite", make_aval(out.shape, np.dtype(bool)), step)      # neither 0 nor ∞ is improved
+    return em.select(finite, em.op("subtract", out, y, step), y)
+
+
+def on_branch(plain, real: bool = True, imag: int = 1):
+    """A lowering of a function with branch cuts whose parts have the signs of the operand's, zeros included (C99, G.6).
+
+    XLA takes -0 for 0, and so gives the value of the other side of a cut. `plain` is an operation's name or a lowering;
+    `real` is false where the real part is never negative; `imag` is -1 where the imaginary part has the other sign.
+    """
+    spell = (lambda em, out, x: em.op(plain, out, x)) if isinstance(plain, str) else plain
+
+    def lower(em, out, z):
+        w = spell(em, out, z)
+        if out.dtype not in COMPLEX:
+            return w
+        part, x, y = _parts(em, z)
+        _, u, v = _parts(em, w)
+        if imag < 0:
+            y = em.op("negate", part, y)
+        return em.op("complex", out, _with_sign(em, u, x) if real else u, _with_sign(em, v, y))
+    return lower
+
+
+def _with_sign(em, x, y):
+    """The size of `x` with the sign of `y`."""
+    bits = make_aval(y.aval.shape, np.dtype(f"int{8 * y.aval.dtype.itemsize}"))
+    size = em.op("abs", x.aval, x)
+    negative = em.compare(em.bitcast(y, bits), em.constant(0, bits), "LT")
+    return em.select(negative, em.op("negate", x.aval, size), size)
+
+
+def by_kind(plain, of_complex):
+    """A lowering that has another formula for complex numbers."""
+    return lambda em, out, x: (of_complex if out.dtype in COMPLEX else plain)(em, out, x)

@@ -1,0 +1,47 @@
+"""One number combined with elements of a vector, as counts are made: by a native loop of the CPU.
+
+XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes eight, and none is asked:
+read as unsigned, an index out of bounds is clamped to the place behind the vector, which is cut off at the end.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.aval import make_aval
+from gradix._ops.kernel_loops import Loops
+
+_STEP = 8                   # indices in a step of the loop
+_FEWEST = 1 << 14           # indices from which the loop pays
+_DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")])
+
+
+def pays(em, x, indices, updates, dnums) -> bool:
+    """Whether a scatter is one of a single number to many elements of a vector. XLA is as quick where the updates differ."""
+    if not em.tunes or x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES:
+        return False
+    if not all(type(n) is int for n in (*x.aval.shape, *updates.aval.shape)):
+        return False
+    return dnums.inserted_window_dims == (0,) and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
+
+
+def emit_scatter(em, x, indices, updates, combine):
+    """`x[i] = combine(x[i], update)` for each index in turn; what is out of bounds is left out."""
+    loops, length, count = Loops(em), x.aval.shape[0], updates.aval.size
+    wide = indices.aval.dtype.itemsize == 8
+    signed, unsigned = np.dtype("int64" if wide else "int32"), make_aval((), np.dtype("uint64" if wide else "uint32"))
+
+    def kernel(x, places, update):
+        def step(start: int, size: int):
+            def body(i, x):
+                block = loops.block(places, (size,), loops.do("add", loops.do("multiply", i, size), start))
+                for k in range(size):
+                    place = em.bitcast(em.convert(loops.at(block, k), signed), unsigned)
+                    x = loops.put(x, place, combine(loops.get(x, place), update))
+                return [x]
+            return body
+        rest = count % _STEP
+        x, = loops.count(count // _STEP, [x], step(0, _STEP))
+        return loops.count(rest, [x], step(count - rest, 1)) if rest else [x]
+    longer = em.pad_to(x, (length + 1,), 0)
+    found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)), updates.filled_with, whole=True)
+    return em.head(found, (length,))

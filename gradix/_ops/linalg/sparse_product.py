@@ -1,0 +1,128 @@
+"""`sparse_product_p`: a matrix given by some of its elements, times a matrix given by all of them."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._base.lazy import lazy_module
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import dtype_name
+from gradix._core.primitive import Linear, Primitive
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, mul
+from gradix._ops.basis import add_any, broadcast_in_dim, move_axis, reduce_sum, to_front
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.indexing.gather import gather
+from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from gradix._ops.indexing.scatter import ScatterDimensionNumbers, scatter_add
+from gradix._ops.operands import operands, scalar_like
+from gradix._ops.shape import expand_dims, reshape
+
+_sparse = lazy_module("scipy.sparse")
+_OF_SCIPY = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64")))
+_ROWS = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+_INTO_ROWS = ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+class SparseProduct(Primitive):
+    """The product of a sparse and a dense matrix, linear in the elements of each.
+
+    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands at one place is added.
+    `height` is the number of rows, and `ordered` tells that `rows` does not decrease.
+    """
+
+    costly = True
+    host_limit = 1 << 24            # SciPy's loop over the elements is as quick as a compiled one
+
+    def abstract(self, data, rows, columns, dense, *, height, ordered):
+        if data.dtype != dense.dtype:
+            raise TypeError("sparse_product requires arguments to have the same dtypes, got "
+                            f"{dtype_name(data.dtype)}, {dtype_name(dense.dtype)}. Convert one with .astype.")
+        if not data.shape == rows.shape == columns.shape or data.ndim != 1 or dense.ndim != 2:
+            raise TypeError("sparse_product requires three vectors of one length and a matrix, got shapes "
+                            f"{data.shape}, {rows.shape}, {columns.shape} and {dense.shape}.")
+        return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
+
+    def host(self, data, rows, columns, dense, *, height, ordered):
+        if data.dtype in _OF_SCIPY:
+            return _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr() @ dense
+        out = np.zeros((height, dense.shape[1]), data.dtype)
+        np.add.at(out, rows, data[:, None] * dense[columns])
+        return out
+
+    def jvp(self, primals, tangents, **params):
+        data, rows, columns, dense = primals
+        t_data, _, _, t_dense = tangents
+        out = bind(self, primals, params)
+        parts = [bind(self, (d, rows, columns, m), params) for d, m in ((t_data, dense), (data, t_dense))
+                 if d is not None and m is not None]
+        return out, add_any(*parts) if len(parts) == 2 else parts[0] if parts else None
+
+    def transpose(self, ct, data, rows, columns, dense, *, height, ordered):
+        if type(data) is Linear:
+            # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two rows.
+            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None]
+        # data at (column, row): the transposed matrix.
+        back = {"height": dense.aval.shape[0], "ordered": False}
+        return [None, None, None, bind(self, (data, columns, rows, ct), back)]
+
+    def batch(self, size, args, axes, *, height, ordered):
+        data, rows, columns, dense = args
+        if all(a is None for a in axes[:3]):
+            # One sparse matrix and many dense ones: these stand beside each other.
+            dense = move_axis(dense, axes[3], 1)
+            width = dense.aval.shape[0]
+            out = bind(self, (data, rows, columns, reshape(dense, (width, size * dense.aval.shape[2]))),
+                       {"height": height, "ordered": ordered})
+            return reshape(out, (height, size, dense.aval.shape[2])), 1
+        # The sparse matrices stand on the diagonal of a large one.
+        data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args, axes)]
+        _, width, count = dense.aval.shape
+        flat = [reshape(x, (size * data.aval.shape[1],)) for x in (data, _moved(rows, height), _moved(columns, width))]
+        out = bind(self, (*flat, reshape(dense, (size * width, count))), {"height": size * height, "ordered": ordered})
+        return reshape(out, (size, height, count)), 0
+
+    def expand(self, data, rows, columns, dense, *, height, ordered):
+        terms = mul(broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns))
+        zero = broadcast_in_dim(scalar_like(dense, 0), (height, dense.shape[1]), ())
+        return scatter_add(zero, expand_dims(rows, (1,)), terms, _INTO_ROWS, indices_are_sorted=ordered, mode=_IN_BOUNDS)
+
+
+def _taken(x, places):
+    """The rows of `x` at these places."""
+    return gather(x, expand_dims(places, (1,)), _ROWS, (1, x.aval.shape[1]), mode=_IN_BOUNDS)
+
+
+def _moved(places, by: int):
+    """Places within the matrices of a stack, as places on the diagonal of them all; of shape (matrices, elements)."""
+    steps = broadcasted_iota(places.aval.dtype, places.aval.shape, 0)
+    return add(places, mul(steps, scalar_like(places, by)))
+
+
+sparse_product_p = SparseProduct("sparse_product")
+
+
+def sparse_product(data, rows, columns, dense, height: int, ordered: bool = False):
+    """The product of a sparse matrix of `height` rows and a dense one.
+
+    Args:
+        data: the elements that are given, of shape (e,).
+        rows, columns: where each of them stands, int32 of shape (e,), within the matrix; elements at one place are added.
+        dense: of shape (width, n), and the dtype of `data`.
+        height: the number of rows of the sparse matrix, whose columns are `width`.
+        ordered: whether `rows` does not decrease; the product is quicker then.
+
+    Returns:
+        An array of shape (height, n).
+
+    Raises:
+        TypeError: shapes or dtypes do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> sparse_product(jnp.array([2.0, 5.0]), jnp.array([0, 1]), jnp.array([1, 0]), jnp.array([[1.0], [3.0]]), 2)
+        Array([[6.],
+               [5.]], dtype=float32)
+    """
+    args = operands("sparse_product", data, rows, columns, dense)
+    return bind(sparse_product_p, args, {"height": int(height), "ordered": bool(ordered)})

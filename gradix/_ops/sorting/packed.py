@@ -1,0 +1,65 @@
+"""The order of short keys: each with its place below it in one number, which the processor's vectors sort without moving another."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._ops.kernel_loops import apart
+
+_I32, _I64, _F64 = np.dtype("int32"), np.dtype("int64"), np.dtype("float64")
+
+
+def is_packed(aval) -> bool:
+    """Whether the keys of these rows fit into numbers that NumPy sorts in vectors."""
+    return aval.dtype.itemsize <= 4 and 8 * aval.dtype.itemsize + _place_bits(aval) < 62
+
+
+def _place_bits(aval) -> int:
+    return max(1, (aval.shape[1] - 1).bit_length())
+
+
+def emit_order(em, keys):
+    """The places that put each row of `keys` in order, equal ones as they come.
+
+    Numbers of more than 32 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no
+    integers.
+    """
+    aval, places = keys.aval, _place_bits(keys.aval)
+    short = 8 * aval.dtype.itemsize + places <= 32
+    numbers = make_aval(aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64)
+    packed = make_aval(aval.shape, numbers.dtype if short else _F64)
+    # On its own: a loop that holds 64-bit values has half the lanes, also for what the keys are made of.
+    together = apart(em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys)
+    found, = em.host_kernel("sort_numbers", [packed], together, aliases={0: 0})
+    found = em.op("and", numbers, em.bitcast(found, numbers), em.constant((1 << places) - 1, numbers))
+    return em.convert(found, _I32)
+
+
+def _with_places(em, keys, places: int, numbers, packed):
+    key = em.convert(_integers(em, keys), numbers.dtype)
+    found = em.op("add", numbers, em.op("shift_left", numbers, key, em.constant(places, numbers)), em.iota(numbers, 1))
+    if packed is numbers:
+        return found
+    offset = (1 << 62) + (0 if keys.aval.dtype.kind in "bu" else 1 << 8 * keys.aval.dtype.itemsize - 1 + places)
+    return em.bitcast(em.op("add", numbers, found, em.constant(offset, numbers)), packed)
+
+
+def _integers(em, keys):
+    """Integers in the order of the numbers: one for all zeros (what XLA takes for zero among them) and one for all NaNs."""
+    aval = keys.aval
+    dtype = aval.dtype
+    if dtype in dtypes.BOOL:
+        return em.convert(keys, np.dtype("uint8"))
+    if dtype not in dtypes.FLOAT:
+        return keys
+    whole = make_aval(aval.shape, np.dtype(f"i{dtype.itemsize}"))
+    largest = int(np.iinfo(whole.dtype).max)
+    infinity, nan = [int(np.array(v, dtype).view(whole.dtype)) & largest for v in (np.inf, np.nan)]
+    least = 1 if dtype == np.float16 else infinity & -infinity              # XLA compares float16 as float32
+    bits = em.bitcast(keys, whole)
+    magnitude = em.op("and", whole, bits, em.constant(largest, whole))
+    sign = em.op("shift_right_arithmetic", whole, bits, em.constant(8 * dtype.itemsize - 1, whole))
+    found = em.op("xor", whole, bits, em.op("and", whole, sign, em.constant(largest, whole)))
+    found = em.select(em.compare(magnitude, em.constant(least, whole), "LT"), em.constant(0, whole), found)
+    return em.select(em.compare(magnitude, em.constant(infinity, whole), "GT"), em.constant(nan, whole), found)

@@ -1,0 +1,52 @@
+"""The remainder of a division, exactly: x - n·y with the quotient's whole part n, where products n·y are exact.
+
+Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact products for quotients up to
+2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal numbers are left out, as XLA computes with none.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradix._ops.vectors.vocabulary import Vectors
+
+_F32, _F64 = np.dtype("float32"), np.dtype("float64")
+_STEP = 24
+_MOST = {23: 28, 52: 2 * _STEP}             # by the bits of the fraction: log₂ of the quotients that are covered
+
+
+def _sizes(m, x, y):
+    """The bits of |x| and |y|, which are ordered as they are, NaN above infinity."""
+    return m.bits(x) & ~m.sign_bit, m.bits(y) & ~m.sign_bit
+
+
+def _infinity(m) -> int:
+    return int(np.full((), math.inf, m.dtype).view(m.word))
+
+
+def remainder(m, x, y):
+    a, b = _sizes(m, x, y)
+    if m.fraction == 23:
+        wide, n, by = Vectors(m.em, _F64), m.convert(m.floats(a), _F64), m.convert(m.floats(b), _F64)
+        rest = m.convert(n - wide.floor(n / by) * by, _F32)
+    else:
+        far = a - b > _STEP << m.fraction
+        rest = _step(m, _step(m, m.floats(a), m.floats(m.where(far, b + (_STEP << m.fraction), b))), m.floats(b))
+    rest = m.where(a < b, m.where(b > _infinity(m), math.nan, m.floats(a)), rest)
+    return m.signed(rest, m.sign(x))
+
+
+def _step(m, x, y):
+    """The rest of x ≤ 2²⁴ y: of the nearest whole number, whose rest has no more digits than y, then of that below."""
+    high = m.high(y)
+    n = m.round(x / y)
+    rest = (x - n * high) - n * (y - high)
+    return m.where(rest < 0.0, rest + y, rest)
+
+
+def is_odd(m, x, y):
+    """Where `remainder` may be wrong: quotients above the limit, and divisors so small that rests may not be normal."""
+    a, b = _sizes(m, x, y)
+    least = int(np.ldexp(np.finfo(m.dtype).tiny, m.fraction + 1).view(m.word))
+    return ((a - b > _MOST[m.fraction] << m.fraction) | (b < least)) & (a < _infinity(m)) & (b > 0)

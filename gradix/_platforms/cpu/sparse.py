@@ -1,0 +1,54 @@
+"""Products of sparse and dense matrices on the CPU: XLA adds their rows one after the other, jaxlib has a kernel for all cores."""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core.dtypes import COMPLEX
+from gradix._ops.basis import broadcast_in_dim
+from gradix._ops.cumulative import cumsum
+from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode
+from gradix._ops.indexing.scatter import ScatterDimensionNumbers, scatter_add
+from gradix._ops.joining import concatenate
+from gradix._ops.linalg.sparse_product import sparse_product_p
+from gradix._ops.operands import scalar_like
+from gradix._ops.shape import expand_dims
+from gradix._ops.sorting.sort import sort
+from gradix._platforms.records import Rewrite
+
+_INT = np.dtype("int32")
+_DTYPES = frozenset(map(np.dtype, ("float32", "float64"))) | COMPLEX
+_ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))
+_FEWEST = {True: 8, False: 128}     # columns of the dense matrix, where rows are in order and where they are to be sorted
+
+
+def _has_many_columns(site) -> bool:
+    data, _, _, dense = [v.aval for v in site.values]
+    return (site.is_static() and data.dtype in _DTYPES and data.size > 0 and dense.size > 0 and site.out.size > 0
+            and dense.shape[1] >= _FEWEST[site.params["ordered"]])
+
+
+def _by_rows(em, site, data, rows, columns, dense):
+    """The kernel takes the elements row after row, and where each row starts."""
+    rows, columns = em.convert(rows, _INT), em.convert(columns, _INT)
+    if not site.params["ordered"]:
+        rows, columns, data = em.expand(_in_order, rows, columns, data)
+    starts, = em.expand(_starts, rows, height=site.params["height"])
+    return em.custom_call("cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={})[0]
+
+
+def _in_order(rows, columns, data):
+    return list(sort((rows, columns, data), num_keys=1))
+
+
+def _starts(rows, *, height):
+    """Where each row starts among the elements, and where the last one ends."""
+    zero = scalar_like(rows, 0)
+    one = broadcast_in_dim(scalar_like(rows, 1), rows.aval.shape, ())
+    counts = scatter_add(broadcast_in_dim(zero, (height,), ()), expand_dims(rows, (1,)), one, _ELEMENTS,
+                         indices_are_sorted=True, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+    return [concatenate([broadcast_in_dim(zero, (1,), ()), cumsum(counts)], 0)]
+
+
+REWRITES = (
+    Rewrite("sparse_products_by_rows", (sparse_product_p,), _by_rows, "docs/kernels.md#how", _has_many_columns),
+)

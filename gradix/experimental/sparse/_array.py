@@ -1,0 +1,127 @@
+"""`JAXSparse`: what all sparse arrays have."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradix import numpy as jnp
+from gradix._api.devices import block_until_ready
+
+
+class JAXSparse:
+    """The base of sparse arrays: a shape, elements that are given, and where they stand; all others are zero.
+
+    Attributes:
+        data: the elements that are given.
+        shape: the shape of the whole array.
+        nse: how many elements are given.
+    """
+
+    data: Any
+    shape: tuple[int, ...]
+    nse: Any
+    __hash__ = None                     # type: ignore[assignment]
+    __array_priority__ = 100            # NumPy leaves operators with its arrays to these
+
+    def __init__(self, args: tuple, *, shape):
+        self.shape = tuple(shape)
+
+    @property
+    def dtype(self):
+        return self.data.dtype
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def T(self):
+        return self.transpose()
+
+    def block_until_ready(self):
+        """Wait for the elements to be computed; the array itself."""
+        block_until_ready(self.tree_flatten()[0])
+        return self
+
+    def tree_flatten(self):
+        raise self._missing("tree_flatten")
+
+    @classmethod
+    def tree_unflatten(cls, aux_data, children):
+        """The array of its parts, which may be anything that stands in their place."""
+        made = object.__new__(cls)
+        made._set(children, **aux_data)
+        return made
+
+    def _set(self, children, **aux) -> None:
+        raise self._missing("_set")
+
+    def todense(self):
+        raise self._missing("todense")
+
+    def transpose(self, axes=None):
+        raise self._missing("transpose")
+
+    def sum(self, *args, **kwargs):
+        raise self._missing("sum")
+
+    def __repr__(self) -> str:
+        try:
+            kind = f"{np.dtype(self.dtype).name}[{', '.join(map(str, self.shape))}], nse={self.nse}"
+            layout = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0))
+        except Exception:                                   # the parts are what a transformation put in their place
+            return f"{type(self).__name__}(<invalid>)"
+        return f"{type(self).__name__}({kind}{layout})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __neg__(self):
+        raise self._missing("__neg__")
+
+    def __pos__(self):
+        return self
+
+    def __matmul__(self, other):
+        raise self._missing("__matmul__")
+
+    def __rmatmul__(self, other):
+        raise self._missing("__rmatmul__")
+
+    def __mul__(self, other):
+        raise self._missing("__mul__")
+
+    def __rmul__(self, other):
+        raise self._missing("__rmul__")
+
+    def __add__(self, other):
+        raise self._missing("__add__")
+
+    def __radd__(self, other):
+        raise self._missing("__radd__")
+
+    def __sub__(self, other):
+        raise self._missing("__sub__")
+
+    def __rsub__(self, other):
+        raise self._missing("__rsub__")
+
+    def __getitem__(self, item):
+        raise self._missing("__getitem__")
+
+    def _missing(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() gives an "
+                                   "ordinary array.")
+
+
+def as_arrays(parts) -> tuple:
+    """The parts of a sparse array; numbers and lists become arrays, what a transformation put there stays."""
+    return tuple([jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex, list)) else x for x in parts])

@@ -1,0 +1,424 @@
+"""BCOO arrays moved about: transposed, reshaped, broadcast, joined, cut; and sums over axes."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._api.mapping.vmap import vmap
+from gradix.experimental.sparse._bcoo_array import BCOO
+from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
+from gradix.experimental.sparse._layout import (
+    in_bounds,
+    index_dtype_for,
+    joined,
+    sparse_shape,
+    taken_apart,
+    whole_parts,
+)
+
+
+def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
+    """Axes by kind: batches, sparse ones and dense ones, the last two counted from the first of their kind."""
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    return [i for i in axes if i < a], [i - a for i in axes if a <= i < b], [i - b for i in axes if i >= b]
+
+
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
+    """The array with its axes permuted; batches, sparse and dense axes stay among themselves.
+
+    Raises:
+        NotImplementedError: the permutation takes an axis of one kind to the place of another.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0, 3.0]]))
+        >>> bcoo_transpose(m, permutation=(1, 0)).indices
+        Array([[1, 0],
+               [2, 0]], dtype=int32)
+    """
+    permutation = tuple([int(i) % mat.ndim if mat.ndim else int(i) for i in permutation])
+    if sorted(permutation) != list(range(mat.ndim)):
+        raise ValueError(f"bcoo_transpose: permutation={permutation} is no permutation of the {mat.ndim} axes.")
+    batch, sparse, dense = [permutation[:mat.n_batch], permutation[mat.n_batch:mat.n_batch + mat.n_sparse],
+                            permutation[mat.n_batch + mat.n_sparse:]]
+    for kind, found, expected in (("batch", batch, range(mat.n_batch)), ("dense", dense, range(mat.ndim - mat.n_dense, mat.ndim))):
+        if sorted(found) != list(expected):
+            raise NotImplementedError(
+                f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation {permutation}, with "
+                f"n_batch={mat.n_batch} and n_dense={mat.n_dense}. bcoo_update_layout makes them sparse axes.")
+    n = mat.n_batch
+    data = mat.data.transpose(*batch, n, *[i - mat.n_sparse + 1 for i in dense])
+    indices = mat.indices.transpose(*batch, n, n + 1)[..., np.array([i - n for i in sparse], int)]
+    return BCOO((data, indices), shape=[mat.shape[i] for i in permutation], unique_indices=mat.unique_indices,
+                indices_sorted=mat.indices_sorted and list(sparse) == sorted(sparse))
+
+
+def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None) -> BCOO:
+    """The array repeated along new axes and along those of size 1; see `lax.broadcast_in_dim`.
+
+    New axes before the first sparse one become batches, which share their elements; those after the last become
+    dense, unless they have one place.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_broadcast_in_dim(BCOO.fromdense(jnp.eye(2)), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
+        BCOO(float32[3, 2, 2], nse=2, n_batch=1)
+    """
+    shape, dims = tuple(shape), tuple(broadcast_dimensions)
+    if len(dims) != mat.ndim or list(dims) != sorted(set(dims)) or any(mat.shape[i] not in (1, shape[d]) for i, d in enumerate(dims)):
+        raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of shape={shape}, one for "
+                         f"each of {mat.shape}, of the same size or for size 1.")
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
+    last = dims[b - 1] if mat.n_sparse else first - 1
+    if mat.n_sparse and not mat.n_dense and math.prod(shape[last + 1:]) == 1:
+        last = len(shape) - 1                   # an axis of one place is as well sparse
+    old_of = {d: i for i, d in enumerate(dims)}
+    n_dense = len(shape) - 1 - last
+    own_batch = [old_of.get(d) for d in range(first)]
+    own_dense = [old_of.get(d) for d in range(last + 1, len(shape))]
+    data = mat.data.reshape(*[1 if i is None else mat.data.shape[i] for i in own_batch], mat.nse,
+                            *[1 if i is None else mat.shape[i] for i in own_dense])
+    data = jnp.broadcast_to(data, (*data.shape[:first + 1], *shape[len(shape) - n_dense:]))
+    indices = mat.indices.reshape(*[1 if i is None else mat.indices.shape[i] for i in own_batch], mat.nse, mat.n_sparse)
+    columns, repeats = [], []
+    for d in range(first, last + 1):
+        i = old_of.get(d)
+        columns.append(jnp.zeros_like(indices[..., 0]) if i is None else indices[..., i - a])
+        repeats.append(shape[d] if i is None or mat.shape[i] != shape[d] else 1)
+    if math.prod(repeats) != 1:
+        data = jnp.where(_spread(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
+    indices = jnp.stack(columns, -1) if columns else indices
+    out = data, indices
+    if math.prod(repeats) != 1:
+        out = _repeated(data, indices, repeats, first)
+    whole = tuple([max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n for i, n in enumerate(shape[:first])])
+    return BCOO(out, shape=(*whole, *shape[first:]), unique_indices=mat.unique_indices and math.prod(repeats) > 0,
+                indices_sorted=mat.indices_sorted and math.prod(repeats) == 1)
+
+
+def _spread(x, like):
+    return x[(..., *[None] * (like.ndim - x.ndim))]
+
+
+def _repeated(data, indices, repeats, at: int) -> tuple:
+    """The elements once for every place along axes that are repeated."""
+    total, nse = math.prod(repeats), indices.shape[-2]
+    steps = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), repeats), -1)
+    wide = indices[..., None, :] + steps
+    data = jnp.repeat(data, total, axis=at)
+    return data, wide.reshape(*indices.shape[:-2], nse * total, indices.shape[-1])
+
+
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
+    """Arrays joined along an axis.
+
+    Args:
+        operands: of one layout, and of one shape but for that axis.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> m = BCOO.fromdense(jnp.eye(2))
+        >>> bcoo_concatenate([m, m], dimension=0).todense().shape
+        (4, 2)
+    """
+    operands = list(operands)
+    if not operands:
+        raise ValueError("bcoo_concatenate: operands is empty.")
+    first = operands[0]
+    d = int(dimension) % first.ndim if first.ndim else 0
+    if any((m.n_batch, m.n_sparse, m.n_dense) != (first.n_batch, first.n_sparse, first.n_dense) for m in operands):
+        raise NotImplementedError("concatenation requires operands of one layout; bcoo_update_layout changes it.")
+    for m in operands:
+        if m.shape[:d] + m.shape[d + 1:] != first.shape[:d] + first.shape[d + 1:]:
+            raise ValueError(f"bcoo_concatenate: shapes differ beside axis {d}: {first.shape} and {m.shape}.")
+    total = sum(m.shape[d] for m in operands)
+    shape = (*first.shape[:d], total, *first.shape[d + 1:])
+    dtype = jnp.result_type(*[m.dtype for m in operands])
+    n = first.n_batch
+    parts = [whole_parts(m) for m in operands]
+    if d < n:
+        most = max(m.nse for m in operands)
+        outside = jnp.array(sparse_shape(first), first.indices.dtype)
+        data = [_padded(x.astype(dtype), most, n, 0) for x, _ in parts]
+        indices = [_padded(i, most, n, outside) for _, i in parts]
+        return BCOO((jnp.concatenate(data, d), jnp.concatenate(indices, d)), shape=shape,
+                    indices_sorted=all(m.indices_sorted for m in operands))
+    offset, data, indices = 0, [], []
+    for m, (x, i) in zip(operands, parts):
+        if d < n + m.n_sparse:
+            valid = in_bounds(BCOO((x, i), shape=m.shape))
+            moved = i[..., d - n] + offset
+            i = i.at[..., d - n].set(jnp.where(valid, moved, total))
+        else:
+            at = d - m.n_sparse + 1
+            widths = [(0, 0)] * x.ndim
+            widths[at] = (offset, total - offset - m.shape[d])
+            x = jnp.pad(x, widths)
+        offset += m.shape[d]
+        data.append(x.astype(dtype))
+        indices.append(i)
+    return BCOO((jnp.concatenate(data, n), jnp.concatenate(indices, n)), shape=shape,
+                unique_indices=d < n + first.n_sparse and all(m.unique_indices for m in operands))
+
+
+def _padded(x, count: int, axis: int, fill):
+    missing = count - x.shape[axis]
+    if not missing:
+        return x
+    shape = (*x.shape[:axis], missing, *x.shape[axis + 1:])
+    return jnp.concatenate([x, jnp.broadcast_to(jnp.asarray(fill, x.dtype), shape)], axis)
+
+
+def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding=None) -> BCOO:
+    """The array in another shape; batches, sparse and dense axes keep to themselves. See `lax.reshape`.
+
+    Raises:
+        NotImplementedError: the new shape mixes axes of two kinds.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_reshape(BCOO.fromdense(jnp.eye(2)), new_sizes=(4,)).indices
+        Array([[0],
+               [3]], dtype=int32)
+    """
+    if dimensions is not None:
+        mat = bcoo_transpose(mat, permutation=dimensions)
+    new = tuple(new_sizes)
+    if math.prod(new) != mat.size:
+        raise ValueError(f"bcoo_reshape: total size must be unchanged, got {mat.shape} and new_sizes={new}.")
+    split = _split_sizes(mat, new)
+    if split is None:
+        raise NotImplementedError(f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
+                                  f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes all of them "
+                                  "sparse.")
+    batch, sparse, dense = split
+    old_batch = mat.shape[:mat.n_batch]
+    data, indices = (mat.data, mat.indices) if batch == old_batch else whole_parts(mat)
+    lead = [data.shape[:mat.n_batch], indices.shape[:mat.n_batch]] if batch == old_batch else [batch, batch]
+    data = data.reshape(*lead[0], mat.nse, *dense)
+    old = sparse_shape(mat)
+    if sparse != old:
+        wide = index_dtype_for(old, indices.dtype)
+        flat = joined([indices[..., i].astype(wide) for i in range(mat.n_sparse)], old)
+        flat = jnp.broadcast_to(jnp.asarray(flat, wide), indices.shape[:-1])
+        outside = jnp.array(sparse, indices.dtype)
+        places = taken_apart(flat, sparse)
+        moved = jnp.stack(places, -1).astype(indices.dtype) if places else jnp.zeros((*flat.shape, 0), indices.dtype)
+        indices = jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside) if mat.n_sparse else moved
+        if not sparse:
+            data = jnp.where(_spread(in_bounds(mat).reshape(data.shape[:len(lead[0]) + 1]), data), data, 0)
+    return BCOO((data, indices.reshape(*lead[1], mat.nse, len(sparse))), shape=new, indices_sorted=mat.indices_sorted,
+                unique_indices=mat.unique_indices)
+
+
+def _split_sizes(mat: BCOO, new: tuple):
+    """The new sizes as those of batches, sparse and dense axes, of which the products are as before."""
+    wanted = [math.prod(mat.shape[:mat.n_batch]), math.prod(sparse_shape(mat)), math.prod(mat.shape[mat.n_batch + mat.n_sparse:])]
+    options = []
+    for i in range(len(new) + 1):
+        for j in range(i, len(new) + 1):
+            parts = new[:i], new[i:j], new[j:]
+            if [math.prod(p) for p in parts] == wanted and bool(mat.n_batch) >= bool(i) and bool(mat.n_dense) >= bool(len(new) - j):
+                options.append(parts)
+    kept = [p for p in options if len(p[0]) == mat.n_batch and len(p[2]) == mat.n_dense]
+    return (kept or options or [None])[0]
+
+
+def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
+    """The array with the order along some axes reversed.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_rev(BCOO.fromdense(jnp.array([1.0, 0.0, 0.0])), (0,)).indices
+        Array([[2]], dtype=int32)
+    """
+    batch, sparse, dense = _parts_of(operand, dimensions)
+    data, indices = operand.data, operand.indices
+    if batch:
+        data = jnp.flip(data, [i for i in batch if data.shape[i] != 1])
+        indices = jnp.flip(indices, [i for i in batch if indices.shape[i] != 1])
+    if dense:
+        data = jnp.flip(data, [operand.n_batch + 1 + i for i in dense])
+    if sparse:
+        valid = in_bounds(BCOO((data, indices), shape=operand.shape))
+        for i in sparse:
+            n = operand.shape[operand.n_batch + i]
+            indices = indices.at[..., i].set(jnp.where(valid, n - 1 - indices[..., i], n))
+    return BCOO((data, indices), shape=operand.shape, indices_sorted=operand.indices_sorted and not sparse,
+                unique_indices=operand.unique_indices)
+
+
+def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
+    """The array without some axes of size 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_squeeze(BCOO.fromdense(jnp.ones((1, 2))), dimensions=(0,))
+        BCOO(float32[2], nse=2)
+    """
+    dimensions = [int(d) % arr.ndim for d in dimensions]
+    if any(arr.shape[d] != 1 for d in dimensions):
+        raise ValueError(f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 can be.")
+    batch, sparse, dense = _parts_of(arr, dimensions)
+    data = jnp.squeeze(arr.data, (*batch, *[arr.n_batch + 1 + i for i in dense]))
+    keep = np.array([i for i in range(arr.n_sparse) if i not in sparse], int)
+    indices, valid = arr.indices, in_bounds(arr)
+    if sparse:
+        outside = jnp.array(sparse_shape(arr), indices.dtype)
+        indices = jnp.where(valid[..., None], indices, outside)
+        if not len(keep):
+            data = jnp.where(_spread(jnp.squeeze(valid, tuple(batch)), data), data, 0)
+    indices = jnp.squeeze(indices[..., keep], tuple(batch))
+    return BCOO((data, indices), shape=[n for i, n in enumerate(arr.shape) if i not in dimensions],
+                indices_sorted=arr.indices_sorted, unique_indices=arr.unique_indices)
+
+
+def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int],
+               strides: Sequence[int] | None = None) -> BCOO:
+    """A part of the array; see `lax.slice`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_slice(BCOO.fromdense(jnp.arange(4.0)), start_indices=(1,), limit_indices=(3,)).todense()
+        Array([1., 2.], dtype=float32)
+    """
+    starts, limits = [tuple([int(i) for i in x]) for x in (start_indices, limit_indices)]
+    steps = tuple(strides) if strides is not None else (1,) * mat.ndim
+    if not len(starts) == len(limits) == len(steps) == mat.ndim:
+        raise ValueError(f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got {starts}, {limits} "
+                         f"and {steps}.")
+    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(k <= 0 for k in steps):
+        raise ValueError(f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within shape "
+                         f"{mat.shape}, and strides={steps} positive.")
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+    shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
+
+    def cut(x, i, axis):
+        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
+    data, indices = mat.data, mat.indices
+    for i in range(a):
+        data, indices = cut(data, i, i), cut(indices, i, i)
+    for i in range(b, mat.ndim):
+        data = cut(data, i, i - mat.n_sparse + 1)
+    if any((starts[i], limits[i], steps[i]) != (0, mat.shape[i], 1) for i in range(a, b)):
+        return _cut_sparse(mat, data, indices, starts[a:b], shape, steps[a:b])
+    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+
+
+def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
+    """Elements within a part of the sparse axes; all others go out of bounds, or away where fewer have room."""
+    sizes = shape[mat.n_batch:mat.n_batch + mat.n_sparse]
+    moved = indices - jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
+    step, limit = jnp.array(steps, indices.dtype), jnp.array(sizes, indices.dtype)
+    places = jnp.floor_divide(moved, step)
+    inside = jnp.all((moved >= 0) & (places < limit) & (moved == places * step), -1)
+    data = jnp.where(_spread(inside, data), data, 0)
+    indices = jnp.where(inside[..., None], places, limit)
+    out = BCOO((data, indices), shape=shape, unique_indices=mat.unique_indices)
+    room = math.prod(sizes)
+    return bcoo_sum_duplicates(out, nse=room) if room < mat.nse else out
+
+
+def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
+    """A part of the array that starts at places known when the program runs; see `lax.dynamic_slice`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_dynamic_slice(BCOO.fromdense(jnp.arange(4.0)), (jnp.int32(2),), (2,)).todense()
+        Array([2., 3.], dtype=float32)
+    """
+    sizes = tuple([int(n) for n in slice_sizes])
+    starts = [jnp.asarray(s) for s in start_indices]
+    if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape)):
+        raise TypeError(f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each axis; got "
+                        f"{len(starts)} starts.")
+    starts = [jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)]
+    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
+
+    def cut(x, i, axis):
+        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
+    data, indices = mat.data, mat.indices
+    for i in range(a):
+        data, indices = cut(data, i, i), cut(indices, i, i)
+    for i in range(b, mat.ndim):
+        data = cut(data, i, i - mat.n_sparse + 1)
+    if sizes[a:b] == sparse_shape(mat):
+        return BCOO((data, indices), shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    return _cut_sparse(mat, data, indices, starts[a:b], sizes, (1,) * mat.n_sparse)
+
+
+def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Sequence[int], *, unique_indices: bool = False,
+                indices_are_sorted: bool = False, mode=None, fill_value=None) -> BCOO:
+    """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
+
+    Raises:
+        NotImplementedError: there are batching dimensions, or what is out of bounds is filled with other than zero.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> m = BCOO.fromdense(jnp.eye(3))
+        >>> m[jnp.array([2, 0])].todense()
+        Array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    starts = jnp.asarray(start_indices)
+    lead, dnums = starts.shape[:-1], dimension_numbers
+    n_out = len(lead) + len(dnums.offset_dims)
+    if dnums.operand_batching_dims or fill_value not in (None, 0):
+        raise NotImplementedError("gather of a sparse array is defined without batching dimensions and with zero for what is out of "
+                                  f"bounds; got {dnums} and fill_value={fill_value}. sparse.todense() makes an ordinary array of it.")
+    flat = starts.reshape(math.prod(lead), starts.shape[-1])
+
+    def one(start):
+        whole = [0] * operand.ndim
+        for k, d in enumerate(dnums.start_index_map):
+            whole[d] = start[k]
+        part = bcoo_dynamic_slice(operand, whole, slice_sizes)
+        return bcoo_squeeze(part, dimensions=dnums.collapsed_slice_dims)
+    if not lead:
+        return one(flat[0])
+    out = vmap(one)(flat)
+    out = out if len(lead) == 1 else bcoo_reshape(out, new_sizes=(*lead, *out.shape[1:]))
+    if tuple(dnums.offset_dims) == tuple(range(len(lead), n_out)):
+        return out
+    places = iter(range(len(lead))), iter(range(len(lead), n_out))
+    order = [next(places[d in dnums.offset_dims]) for d in range(n_out)]
+    return bcoo_transpose(bcoo_update_layout(out, n_batch=0, n_dense=0), permutation=order)
+
+
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
+    """Sums over some axes.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> bcoo_reduce_sum(BCOO.fromdense(jnp.eye(2)), axes=(0,)).todense()
+        Array([1., 1.], dtype=float32)
+    """
+    axes = sorted({int(i) % mat.ndim for i in axes})
+    if any(not -mat.ndim <= i < mat.ndim for i in axes):
+        raise ValueError(f"bcoo_reduce_sum: axes={axes} are not all axes of shape {mat.shape}.")
+    batch, _, _ = _parts_of(mat, axes)
+    if batch:
+        # Summed batches are sparse axes first, which have to stand behind the other batches.
+        keep = [i for i in range(mat.n_batch) if i not in batch]
+        order = (*keep, *batch)
+        mat = bcoo_transpose(mat, permutation=(*order, *range(mat.n_batch, mat.ndim)))
+        mat = bcoo_update_layout(mat, n_batch=len(keep))
+        axes = [order.index(i) if i < len(order) else i for i in axes]
+    _, sparse, dense = _parts_of(mat, axes)
+    data, indices = mat.data, mat.indices
+    if dense:
+        data = jnp.sum(data, [mat.n_batch + 1 + i for i in dense], dtype=data.dtype)
+    if sparse:
+        valid = in_bounds(mat)
+        data = jnp.where(_spread(valid, data), data, 0)
+        outside = jnp.array(sparse_shape(mat), indices.dtype)
+        keep = np.array([i for i in range(mat.n_sparse) if i not in sparse], int)
+        indices = jnp.where(valid[..., None], indices, outside)[..., keep]
+    return BCOO((data, indices), shape=[n for i, n in enumerate(mat.shape) if i not in axes],
+                unique_indices=mat.unique_indices and not sparse, indices_sorted=mat.indices_sorted and not sparse)

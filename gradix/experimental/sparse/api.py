@@ -1,0 +1,81 @@
+"""Sparse arrays of any format: made, and turned into ordinary ones."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradix import numpy as jnp
+from gradix._base.listing import listing as _listing
+from gradix._core.trace import Tracer, bind
+from gradix._ops.markers import name_p
+from gradix.experimental.sparse._array import JAXSparse
+from gradix.experimental.sparse._bcoo_array import BCOO
+from gradix.experimental.sparse.bcsr import BCSR
+from gradix.experimental.sparse.coo import COO
+from gradix.experimental.sparse.csr import CSC, CSR
+from gradix.experimental.sparse.transform import TODENSE, is_sparsifying
+
+_FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
+
+
+def todense(arr: Any):
+    """The ordinary array of a sparse one; what is none is handed on.
+
+    Inside of a function given to `sparsify` it says where an ordinary array is meant.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> sparse.sparsify(lambda m: jnp.cos(sparse.todense(m)))(sparse.empty((2,)))
+        Array([1., 1.], dtype=float32)
+    """
+    if isinstance(arr, JAXSparse):
+        return arr.todense()
+    if is_sparsifying() and isinstance(arr, Tracer):
+        return bind(name_p, [arr], {"name": TODENSE})
+    return arr
+
+
+def empty(shape, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", **kwds: Any):
+    """A sparse array of zeros.
+
+    Args:
+        shape: of the array.
+        dtype: of its elements; that of Python's floats by default.
+        index_dtype: of its indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        **kwds: further arguments of the format: `nse`, `n_batch`, `n_dense`.
+
+    Example:
+        >>> empty((2, 3))
+        BCOO(float32[2, 3], nse=0)
+    """
+    return _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", **kwds: Any):
+    """A sparse matrix with ones on a diagonal.
+
+    Args:
+        N, M: rows and columns; as many by default.
+        k: which diagonal: above the main one if positive.
+        dtype: of its elements; that of Python's floats by default.
+        index_dtype: of its indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        **kwds: further arguments of the format: `n_batch`, `n_dense`.
+
+    Example:
+        >>> eye(2, 3, k=1).todense()
+        Array([[0., 1., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    M = N if M is None else M
+    return _format(sparse_format)._eye(int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype, index_dtype=index_dtype, **kwds)
+
+
+def _format(name: str):
+    if name not in _FORMATS:
+        raise KeyError(f"{name!r} is no sparse_format; there are {', '.join(map(repr, _FORMATS))}.")
+    return _FORMATS[name]
+
+
+__dir__ = _listing(__name__)

@@ -1,0 +1,33 @@
+"""Sparse arrays as elements and their indices, and the functions of them."""
+from gradix._base.listing import listing as _listing
+from gradix.experimental.sparse._bcoo_array import BCOO as BCOO
+from gradix.experimental.sparse._bcoo_moving import (
+    bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
+    bcoo_concatenate as bcoo_concatenate,
+    bcoo_dynamic_slice as bcoo_dynamic_slice,
+    bcoo_gather as bcoo_gather,
+    bcoo_reduce_sum as bcoo_reduce_sum,
+    bcoo_reshape as bcoo_reshape,
+    bcoo_rev as bcoo_rev,
+    bcoo_slice as bcoo_slice,
+    bcoo_squeeze as bcoo_squeeze,
+    bcoo_transpose as bcoo_transpose,
+)
+from gradix.experimental.sparse._bcoo_products import (
+    bcoo_dot_general as bcoo_dot_general,
+    bcoo_dot_general_sampled as bcoo_dot_general_sampled,
+    bcoo_multiply_dense as bcoo_multiply_dense,
+    bcoo_multiply_sparse as bcoo_multiply_sparse,
+    matmul as matmul,
+)
+from gradix.experimental.sparse._bcoo_storage import (
+    bcoo_eliminate_zeros as bcoo_eliminate_zeros,
+    bcoo_extract as bcoo_extract,
+    bcoo_fromdense as bcoo_fromdense,
+    bcoo_sort_indices as bcoo_sort_indices,
+    bcoo_sum_duplicates as bcoo_sum_duplicates,
+    bcoo_todense as bcoo_todense,
+    bcoo_update_layout as bcoo_update_layout,
+)
+
+__dir__ = _listing(__name__)

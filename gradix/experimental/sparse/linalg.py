@@ -1,0 +1,204 @@
+"""Linear algebra of sparse matrices: systems of equations, and the largest eigenvalues."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._api.callbacks import pure_callback as _pure_callback
+from gradix._api.structs import ShapeDtypeStruct as _ShapeDtypeStruct
+from gradix._base.lazy import lazy_module as _lazy_module
+from gradix._base.listing import listing as _listing
+from gradix._ops.linalg.sparse_product import sparse_product as _sparse_product
+from gradix.experimental.sparse._array import JAXSparse as _JAXSparse
+from gradix.experimental.sparse.bcsr import BCSR as _BCSR, _rows
+
+_scipy = _lazy_module("scipy.sparse.linalg")
+_matrices = _lazy_module("scipy.sparse")
+
+
+# -- systems of equations -------------------------------------------------------------------------------------------------
+
+def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
+    """x with `A x = b`, for a sparse matrix by compressed rows; factored by SuperLU on the host.
+
+    Args:
+        data: the elements, of shape (nse,), float32, float64, complex64 or complex128.
+        indices: their columns, of shape (nse,).
+        indptr: where each row starts, of shape (n + 1,).
+        b: of shape (n,) and the dtype of `data`.
+        tol, reorder: not used; other solvers have them.
+
+    Returns:
+        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are defined, by `data` and `b`.
+
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: dtypes differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> m = sparse.BCSR.fromdense(jnp.array([[2.0, 0.0], [1.0, 4.0]]))
+        >>> spsolve(m.data, m.indices, m.indptr, jnp.array([2.0, 9.0]))
+        Array([1., 2.], dtype=float32)
+    """
+    data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
+    if data.ndim != 1 or indices.shape != data.shape or b.ndim != 1 or indptr.shape != (b.shape[0] + 1,):
+        raise ValueError(f"spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; got shapes "
+                         f"{data.shape}, {indices.shape}, {b.shape} and {indptr.shape}.")
+    if data.dtype != b.dtype or data.dtype.kind not in "fc" or data.dtype.itemsize < 4:
+        raise TypeError(f"spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got {data.dtype} "
+                        f"and {b.dtype}.")
+    n = b.shape[0]
+    made = _BCSR((data, indices, indptr), shape=(n, n))
+    rows = _rows(made)
+    inside = (rows < n) & (indices >= 0) & (indices < n)
+    kept = jnp.where(inside, data, 0)
+    rows, columns = [jnp.where(inside, x, n - 1) for x in (rows, indices)]
+
+    def product(x):
+        return _sparse_product(kept, rows, columns, x[:, None], n)[:, 0]
+
+    def solve(_, b):
+        return _solved(lax.stop_gradient(data), indices, indptr, b, False)
+
+    def solve_transposed(_, b):
+        return _solved(lax.stop_gradient(data), indices, indptr, b, True)
+    return lax.custom_linear_solve(product, b, solve, solve_transposed)
+
+
+def _solved(data, indices, indptr, b, transposed: bool):
+    out = _ShapeDtypeStruct(b.shape, b.dtype)
+    host = _on_host_transposed if transposed else _on_host
+    return _pure_callback(host, out, data, indices, indptr, b, vmap_method="sequential")
+
+
+def _on_host(data, indices, indptr, b) -> np.ndarray:
+    data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
+    n = len(b)
+    count = int(indptr[-1])
+    matrix = _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n)).tocsc()
+    matrix.sum_duplicates()
+    return _by_factors(matrix, b)
+
+
+def _on_host_transposed(data, indices, indptr, b) -> np.ndarray:
+    data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
+    n = len(b)
+    count = int(indptr[-1])
+    matrix = _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n)).T.tocsc()
+    matrix.sum_duplicates()
+    return _by_factors(matrix, b)
+
+
+def _by_factors(matrix, b) -> np.ndarray:
+    try:
+        return _scipy.splu(matrix).solve(b).astype(b.dtype)
+    except RuntimeError:                                    # "Factor is exactly singular"
+        return np.full_like(b, np.nan)
+
+
+# -- eigenvalues ----------------------------------------------------------------------------------------------------------
+
+def lobpcg_standard(A, X, m: int = 100, tol=None):
+    """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
+
+    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci. Comput. 23 (2001), with the
+    orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys. 218 (2006).
+
+    Args:
+        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies matrices of shape (n, k) by it.
+        X: where to start, of shape (n, k), with 5 k < n; float32 or float64.
+        m: how many steps to make at most.
+        tol: how large a residual may be, relative to the norms; ten times the resolution of the dtype by default.
+
+    Returns:
+        The k largest eigenvalues in decreasing order, their orthonormal vectors as columns, and the number of steps.
+
+    Raises:
+        ValueError: shapes or dtypes do not fit.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import random
+        >>> values, vectors, steps = lobpcg_standard(jnp.diag(jnp.arange(1.0, 31.0)), random.normal(random.key(0), (30, 2)))
+        >>> jnp.round(values, 3)
+        Array([30., 29.], dtype=float32)
+    """
+    X = jnp.asarray(X)
+    if X.ndim != 2 or X.dtype not in (np.dtype("float32"), np.dtype("float64")):
+        raise ValueError(f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape {X.shape}.")
+    n, k = X.shape
+    if k == 0 or 5 * k >= n:
+        raise ValueError(f"lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of shape {X.shape}. "
+                         "gradix.numpy.linalg.eigh takes small matrices.")
+    multiply = A if isinstance(A, Callable) and not isinstance(A, _JAXSparse) else _times(A, n)   # type: ignore[arg-type]
+    if jnp.shape(multiply(X)) != X.shape:
+        raise ValueError(f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got {jnp.shape(multiply(X))}.")
+    eps = float(jnp.finfo(X.dtype).eps)
+    return _search(multiply, X, m, 10 * eps if tol is None else tol)
+
+
+def _times(A, n: int) -> Callable:
+    A = A if isinstance(A, _JAXSparse) else jnp.asarray(A)
+    if A.shape != (n, n):
+        raise ValueError(f"lobpcg_standard: A must be of shape {(n, n)} as X has {n} rows, got {A.shape}.")
+    return lambda x: A @ x
+
+
+def _search(multiply: Callable, X, m: int, tol):
+    k = X.shape[1]
+    X, AX, values = _rotated(multiply, _orthonormal(X))
+    size = jnp.linalg.norm(AX)
+
+    def is_unfinished(X, AX, values):
+        return jnp.any(~(jnp.linalg.norm(AX - X * values, axis=0) <= tol * (jnp.abs(values) + size)))
+
+    def going(state):
+        return (state[0] < m) & is_unfinished(*state[1:4])
+
+    def step(state):
+        i, X, AX, values, P = state
+        # Where to look: the vectors, their residuals, and the last directions, as orthonormal columns.
+        basis = _beside(X, jnp.concatenate([_unit(AX - X * values), P], 1))
+        whole = jnp.concatenate([X, basis], 1)
+        _, C = _largest(whole.T @ multiply(whole), k)
+        X, AX, values = _rotated(multiply, _orthonormal(whole @ C))
+        return i + 1, X, AX, values, _unit(basis @ C[k:])
+    steps, X, _, values, _ = lax.while_loop(going, step, (0, X, AX, values, jnp.zeros_like(X)))
+    return values, X, steps
+
+
+def _rotated(multiply: Callable, X):
+    """The best vectors within the span of orthonormal columns, their products with the matrix, and their eigenvalues."""
+    AX = multiply(X)
+    values, C = _largest(X.T @ AX, X.shape[1])
+    return X @ C, AX @ C, values
+
+
+def _largest(gram, k: int):
+    """The k largest eigenvalues of a small symmetric matrix, in decreasing order, and their vectors."""
+    values, vectors = jnp.linalg.eigh((gram + gram.T) / 2)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def _orthonormal(X):
+    return jnp.linalg.qr(X)[0]
+
+
+def _unit(X):
+    """Columns of length 1; zeros stay."""
+    norms = jnp.linalg.norm(X, axis=0)
+    return jnp.where(norms > 0, X / jnp.where(norms > 0, norms, 1), 0)
+
+
+def _beside(X, D):
+    """Orthonormal columns, orthogonal to those of X, that span what is left of D's; any such for directions that vanish."""
+    for _ in range(2):                                      # once loses digits where D is almost within X
+        D = _orthonormal(D - X @ (X.T @ D))
+    return D
+
+
+__dir__ = _listing(__name__)

@@ -1,0 +1,199 @@
+"""`sparsify`: functions of ordinary arrays made to work on sparse ones, operation by operation."""
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gradix import lax, numpy as jnp
+from gradix._api.inspect import make_jaxpr
+from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.listing import listing as _listing
+from gradix._base.tree import tree_flatten, tree_unflatten
+from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.trace import bind
+from gradix.experimental.sparse._array import JAXSparse
+from gradix.experimental.sparse._bcoo_array import BCOO
+from gradix.experimental.sparse._rules import RULES, zero_preserving
+from gradix.experimental.sparse.bcsr import BCSR, bcsr_dot_general
+from gradix.lax import dot_general_p
+
+TODENSE = "sparse.todense"         # the name that marks what is to become an ordinary array
+
+
+class _Tracing(threading.local):
+    depth = 0
+
+
+_tracing = _Tracing()
+
+
+def is_sparsifying() -> bool:
+    """Whether a function is being traced by `sparsify`."""
+    return _tracing.depth > 0
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, JAXSparse)
+
+
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
+    """A function of ordinary arrays made to take sparse ones, and to return them where the result is sparse.
+
+    Each operation is replaced by one on elements and indices. Those whose result would be full, such as `cos`, raise;
+    `sparse.todense` says where an ordinary array is meant.
+
+    Args:
+        f: a function of arrays in pytrees.
+        use_tracer: has no effect; both ways give the same.
+
+    Raises:
+        NotImplementedError: there is no rule for an operation, or its result would be full.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> @sparse.sparsify
+        ... def f(m, v):
+        ...     return 2 * m.T @ v
+        >>> f(sparse.BCOO.fromdense(jnp.array([[0.0, 3.0], [1.0, 0.0]])), jnp.array([1.0, 10.0]))
+        Array([20.,  6.], dtype=float32)
+    """
+    @functools.wraps(f)
+    def sparsified_function(*args, **kwargs):
+        leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
+        seen: list = []
+
+        def flat(*xs):
+            args, kwargs = tree_unflatten(tree, xs)
+            out, out_tree = tree_flatten(f(*args, **kwargs))
+            seen.append(out_tree)
+            return out
+
+        _tracing.depth += 1
+        try:
+            closed = make_jaxpr(flat)(*[ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves])
+        finally:
+            _tracing.depth -= 1
+        given = [x if _is_sparse(x) else jnp.asarray(x) for x in leaves]
+        return tree_unflatten(seen[-1], evaluate(closed, given))
+    return sparsified_function
+
+
+def sparsified(function: Callable, *args, **kwargs) -> Callable:
+    """`sparsify` of a function of one array, with further arguments that are no arrays."""
+    return sparsify(lambda x: function(x, *args, **kwargs))
+
+
+# -- evaluation of programs ---------------------------------------------------------------------------------------------
+
+def evaluate(closed: ClosedJaxpr, args) -> list:
+    """The results of a program on arrays, some of which are sparse."""
+    jaxpr = closed.jaxpr
+    env = dict(zip(jaxpr.constvars, closed.consts))
+    env.update(zip(jaxpr.invars, args))
+
+    def read(v):
+        return v.val if type(v) is Literal else env[v]
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        outs = _apply(eqn, values)
+        env.update(zip(eqn.outvars, outs))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _apply(eqn, values) -> list:
+    prim, params = eqn.primitive, eqn.params
+    if not any(map(_is_sparse, values)):
+        out = bind(prim, [jnp.asarray(v) if not hasattr(v, "aval") else v for v in values], params)
+        return list(out) if prim.multiple_results else [out]
+    name = prim.name
+    if name == "name" and params["name"] == TODENSE:
+        return [values[0].todense()]
+    if name in _CONTROL:
+        return _CONTROL[name]([_plain(v) if _is_sparse(v) else v for v in values], params)
+    inner = _program_in(eqn)
+    if inner is not None:
+        return evaluate(inner, values[len(values) - len(inner.jaxpr.invars):])
+    if prim is dot_general_p and isinstance(values[0], BCSR) and not _is_sparse(values[1]):
+        return [bcsr_dot_general(*values, **{k: v for k, v in params.items() if k in _OF_PRODUCT})]
+    was_csr = all(isinstance(v, BCSR) for v in values if _is_sparse(v))
+    values = [v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values]
+    rule = RULES.get(name) or zero_preserving(prim)
+    if rule is None:
+        raise NotImplementedError(
+            f"sparse rule for {name} is not implemented because it would result in dense output, or because nobody wrote it. If "
+            "this is your intent, use sparse.todense() to convert your arguments to dense matrices.")
+    out = rule(*values, **params)
+    outs = list(out) if prim.multiple_results else [out]
+    return [_back_to_csr(x) for x in outs] if was_csr else outs
+
+
+_OF_PRODUCT = ("dimension_numbers", "preferred_element_type")
+
+
+def _as_bcoo(mat) -> BCOO:
+    """A matrix of another format."""
+    return mat if isinstance(mat, BCOO) else mat.to_bcoo()
+
+
+def _back_to_csr(x):
+    if isinstance(x, BCOO) and x.n_sparse == 2:
+        return BCSR.from_bcoo(x)
+    return x
+
+
+def _program_in(eqn):
+    """The program that an equation does no more than call."""
+    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        closed = eqn.params.get(key)
+        if isinstance(closed, ClosedJaxpr) and len(closed.jaxpr.outvars) == len(eqn.outvars):
+            return closed
+    return None
+
+
+# -- loops and branches: sparse arrays are pytrees there -------------------------------------------------------------------
+
+def _cond(values, params):
+    index, *rest = values
+    branches = [functools.partial(_run, b) for b in params["branches"]]
+    return list(lax.switch(index, branches, *rest))
+
+
+def _run(closed, *args):
+    return tuple([_plain(x) if _is_sparse(x) else x for x in evaluate(closed, args)])
+
+
+def _plain(mat):
+    """A sparse array of which nothing is known that an operation could change, so that a loop can carry it."""
+    mat = mat if isinstance(mat, BCSR) else _as_bcoo(mat)
+    children, aux = mat.tree_flatten()
+    return type(mat)(children, **{**aux, "indices_sorted": False, "unique_indices": False})
+
+
+def _while(values, params):
+    n, m = params["cond_nconsts"], params["body_nconsts"]
+    of_cond, of_body, init = values[:n], values[n:n + m], values[n + m:]
+    return list(lax.while_loop(lambda c: evaluate(params["cond_jaxpr"], [*of_cond, *c])[0],
+                               lambda c: _run(params["body_jaxpr"], *of_body, *c), tuple(init)))
+
+
+def _scan(values, params):
+    n, m, closed = params["num_consts"], params["num_carry"], params["jaxpr"]
+    consts, init, xs = values[:n], values[n:n + m], values[n + m:]
+    for x in xs:
+        if _is_sparse(x) and not x.n_batch:
+            raise NotImplementedError("scan over the rows of a sparse array whose first axis is no batch; update_layout(n_batch=1) "
+                                      "makes it one.")
+
+    def body(carry, rows):
+        outs = _run(closed, *consts, *carry, *rows)
+        return outs[:m], outs[m:]
+    carry, ys = lax.scan(body, tuple(init), tuple(xs), length=params["length"], reverse=params["reverse"], unroll=params["unroll"])
+    return [*carry, *ys]
+
+
+_CONTROL: dict[str, Callable] = {"cond": _cond, "while": _while, "scan": _scan}
+
+__dir__ = _listing(__name__)

@@ -1,0 +1,128 @@
+"""Systems with sparse matrices, the largest eigenvalues, and products by the kernel of compressed rows."""
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gradix
+from gradix import numpy as jnp
+from gradix._ops.linalg.sparse_product import sparse_product
+from gradix.experimental import sparse
+from gradix.experimental.sparse.linalg import lobpcg_standard, spsolve
+
+RNG = np.random.default_rng(0)
+
+
+def system(n, dtype):
+    a = scipy.sparse.random(n, n, 0.3, random_state=1, format="csr", dtype=dtype) + scipy.sparse.eye(n, dtype=dtype) * 3
+    return a.tocsr(), RNG.normal(size=n).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_solutions(dtype):
+    with gradix.enable_x64(dtype == "float64"):
+        a, b = system(12, dtype)
+        m = sparse.BCSR.from_scipy_sparse(a)
+        for f in (spsolve, gradix.jit(spsolve)):
+            x = f(m.data, m.indices, m.indptr, b)
+            assert x.dtype == dtype
+            np.testing.assert_allclose(a @ np.asarray(x), b, rtol=1e-4, atol=1e-5)
+            stack = gradix.vmap(spsolve, (None, None, None, 0))(m.data, m.indices, m.indptr, np.stack([b, 2 * b]))
+            np.testing.assert_allclose(stack, [x, 2 * x], rtol=1e-4)
+
+
+def test_derivatives_of_solutions():
+    a, b = system(6, "float32")
+    m = sparse.BCSR.from_scipy_sparse(a)
+
+    def f(data, b):
+        return spsolve(data, m.indices, m.indptr, b)
+
+    def dense(data, b):
+        return jnp.linalg.solve(m._with(data=data).todense(), b)
+    for ours, theirs in zip(gradix.jacrev(f, (0, 1))(m.data, b), gradix.jacrev(dense, (0, 1))(m.data, b)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    for ours, theirs in zip(gradix.jacfwd(f, (0, 1))(m.data, b), gradix.jacfwd(dense, (0, 1))(m.data, b)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    second = gradix.grad(lambda d: jnp.sum(gradix.grad(lambda d: jnp.sum(f(d, b) ** 2))(d) ** 2))(m.data)
+    np.testing.assert_allclose(second, gradix.grad(lambda d: jnp.sum(gradix.grad(lambda d: jnp.sum(dense(d, b) ** 2))(d) ** 2))(m.data),
+                               rtol=1e-2, atol=1e-4)
+
+
+def test_singular_and_wrong_systems():
+    assert np.isnan(spsolve(jnp.ones(1), jnp.zeros(1, int), jnp.array([0, 1, 1]), jnp.ones(2))).all()
+    padded = sparse.BCSR.fromdense(2 * jnp.eye(3), nse=5)
+    np.testing.assert_allclose(spsolve(padded.data, padded.indices, padded.indptr, jnp.ones(3)), [0.5] * 3)
+    with pytest.raises(ValueError, match="n \\+ 1"):
+        spsolve(jnp.ones(1), jnp.zeros(1, int), jnp.array([0, 1]), jnp.ones(2))
+    with pytest.raises(TypeError, match="dtype"):
+        spsolve(jnp.ones(1, int), jnp.zeros(1, int), jnp.array([0, 1]), jnp.ones(1))
+
+
+@pytest.mark.parametrize("n, k", [(40, 1), (40, 3)])
+@pytest.mark.parametrize("form", ["array", "function", "sparse"])
+def test_largest_eigenvalues(n, k, form):
+    q = np.linalg.qr(RNG.normal(size=(n, n)))[0]
+    values = np.linspace(1, 3, n) ** 3
+    a = ((q * values) @ q.T).astype("f")
+    given = {"array": a, "function": lambda x: jnp.asarray(a) @ x, "sparse": sparse.BCOO.fromdense(a)}[form]
+    found, vectors, steps = lobpcg_standard(given, RNG.normal(size=(n, k)).astype("f"))
+    np.testing.assert_allclose(found, values[::-1][:k], rtol=1e-5)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-5)
+    np.testing.assert_allclose(a @ vectors, found * vectors, atol=2e-3)
+    assert 0 < int(steps) <= 100
+    assert int(lobpcg_standard(given, RNG.normal(size=(n, k)).astype("f"), m=2)[2]) == 2
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 2))), lambda: lobpcg_standard(jnp.eye(8), jnp.ones((9, 1))),
+    lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 1), int)), lambda: lobpcg_standard(lambda x: x[:1], jnp.ones((9, 1)))])
+def test_wrong_eigenproblems(wrong):
+    with pytest.raises(ValueError, match="lobpcg_standard"):
+        wrong()
+
+
+def elements(n, m, count, ordered):
+    rows, columns = RNG.integers(0, n, count), RNG.integers(0, m, count)
+    if ordered:
+        rows = np.sort(rows)
+    data, dense = RNG.normal(size=count).astype("f"), RNG.normal(size=(m, 160)).astype("f")
+    whole = np.zeros((n, m), "f")
+    np.add.at(whole, (rows, columns), data)
+    return [jnp.asarray(x) for x in (data, rows.astype("i4"), columns.astype("i4"), dense)], whole
+
+
+@pytest.mark.parametrize("ordered, width, is_kernel", [(True, 160, True), (False, 160, True), (True, 3, False), (False, 20, False)])
+def test_products_are_the_kernels_where_that_pays(ordered, width, is_kernel):
+    (data, rows, columns, dense), whole = elements(30, 20, 90, ordered)
+    dense = dense[:, :width]
+
+    def f(data, dense):
+        return sparse_product(data, rows, columns, dense, 30, ordered)
+    lowered = gradix.jit(f).lower(data, dense)
+    assert ("cpu_csr_sparse_dense" in lowered.as_text()) == is_kernel
+    np.testing.assert_allclose(lowered.compile()(data, dense), whole @ np.asarray(dense), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(f(data, dense), whole @ np.asarray(dense), rtol=1e-4, atol=1e-4)
+    found = gradix.jit(gradix.grad(lambda d, x: jnp.sin(f(d, x)).sum(), (0, 1)))(data, dense)
+    outer = np.cos(whole @ np.asarray(dense))
+    np.testing.assert_allclose(found[1], whole.T @ outer, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[0], (outer[rows] * np.asarray(dense)[columns]).sum(1), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("axes", [(None, None, None, 0), (None, None, None, 2), (0, None, None, None), (0, 0, 1, 1)])
+def test_mapped_products_are_a_loop(axes):
+    (data, rows, columns, dense), _ = elements(6, 5, 8, False)
+    args = [data, rows, columns, dense[:, :3]]
+    args = [x if a is None else jnp.stack([x, x[::-1], x * 2 if x.dtype == "float32" else x], a) for x, a in zip(args, axes)]
+
+    def f(*args):
+        return sparse_product(*args, 6, False)
+    loop = [f(*[x if a is None else jnp.take(x, i, a) for x, a in zip(args, axes)]) for i in range(3)]
+    np.testing.assert_allclose(gradix.vmap(f, axes)(*args), loop, rtol=1e-5, atol=1e-5)
+
+
+def test_wrong_products():
+    (data, rows, columns, dense), _ = elements(6, 5, 8, False)
+    with pytest.raises(TypeError, match="dtypes"):
+        sparse_product(data, rows, columns, dense.astype("int32"), 6)
+    with pytest.raises(TypeError, match="shapes"):
+        sparse_product(data, rows[1:], columns, dense, 6)
