@@ -11,7 +11,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from gradix._ops.vectors import coefficients, powers, special
+from gradix._platforms.cpu.vectors import coefficients, powers, special
 
 mp.mp.dps = 40
 SINGLE, DOUBLE = coefficients.SINGLE, coefficients.DOUBLE

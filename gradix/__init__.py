@@ -6,9 +6,7 @@ Example:
     Array(0.841471, dtype=float32, weak_type=True)
 """
 # fmt: off
-from typing import TYPE_CHECKING
-
-from gradix._base.lazy import lazy_face
+from gradix._base.lazy import on_demand
 from gradix._version import __version__ as __version__
 from gradix._base.config import (
     allow_f16_reductions as allow_f16_reductions,
@@ -56,79 +54,77 @@ from gradix._core.refs import (
     freeze as freeze,
     new_ref as new_ref,
 )
-from gradix._core.named_sharding import NamedSharding as NamedSharding
-from gradix._core.sharding import PartitionSpec as P, Shard as Shard
-from gradix._api.derivatives.autodiff import (
-    grad as grad,
-    jvp as jvp,
-    linear_transpose as linear_transpose,
-    linearize as linearize,
-    value_and_grad as value_and_grad,
-    vjp as vjp,
+from gradix._ops import dimension_values as _dimension_values      # installs what makes arrays of open sizes
+from gradix._api import (
+    devices as _devices,    # follows changes of an option
+    placing as _placing,    # installs members of arrays
 )
-from gradix._api.devices import (
-    Device as Device,
-    block_until_ready as block_until_ready,
-    copy_to_host_async as copy_to_host_async,
-    default_backend as default_backend,
-    device_count as device_count,
-    devices as devices,
-    effects_barrier as effects_barrier,
-    host_count as host_count,
-    host_id as host_id,
-    host_ids as host_ids,
-    live_arrays as live_arrays,
-    local_device_count as local_device_count,
-    local_devices as local_devices,
-    print_environment_info as print_environment_info,
-    process_count as process_count,
-    process_index as process_index,
-    process_indices as process_indices,
+from gradix._api.jit import (
+    inner as _inner,        # installs what runs jitted functions, and what traces operations to lower
+    retraces as _retraces,  # defines an option
 )
-from gradix._api.meshes import (
-    make_mesh as make_mesh,
-    set_mesh as set_mesh,
-)
-from gradix._api.constraints import reshard as reshard
-from gradix._api.placing import (
-    device_get as device_get,
-    device_put as device_put,
-    device_put_replicated as device_put_replicated,
-    device_put_sharded as device_put_sharded,
-    make_array_from_callback as make_array_from_callback,
-    make_array_from_process_local_data as make_array_from_process_local_data,
-    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-)
-from gradix._api.inspect import (
-    closure_convert as closure_convert,
-    ensure_compile_time_eval as ensure_compile_time_eval,
-    eval_shape as eval_shape,
-    make_jaxpr as make_jaxpr,
-    named_call as named_call,
-    named_scope as named_scope,
-    typeof as typeof,
-)
-from gradix._api.jit.jit import (
-    clear_caches as clear_caches,
-    jit as jit,
-)
-from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
-from gradix._api.mapping.vmap import vmap as vmap
-
-from gradix import (
-    core as core,
-    dtypes as dtypes,
-    errors as errors,
-    lax as lax,
-    numpy as numpy,
-    tree as tree,
-    tree_util as tree_util,
-    typing as typing,
-    version as version,
-)
+from gradix.numpy import methods as _methods        # installs the methods of arrays
 from gradix.compat import install_as_jax as install_as_jax
 
-if TYPE_CHECKING:
+with on_demand(globals()):
+    from gradix._core.named_sharding import NamedSharding as NamedSharding
+    from gradix._core.sharding import PartitionSpec as P, Shard as Shard
+    from gradix._api.derivatives.autodiff import (
+        grad as grad,
+        jvp as jvp,
+        linear_transpose as linear_transpose,
+        linearize as linearize,
+        value_and_grad as value_and_grad,
+        vjp as vjp,
+    )
+    from gradix._api.devices import (
+        Device as Device,
+        block_until_ready as block_until_ready,
+        copy_to_host_async as copy_to_host_async,
+        default_backend as default_backend,
+        device_count as device_count,
+        devices as devices,
+        effects_barrier as effects_barrier,
+        host_count as host_count,
+        host_id as host_id,
+        host_ids as host_ids,
+        live_arrays as live_arrays,
+        local_device_count as local_device_count,
+        local_devices as local_devices,
+        print_environment_info as print_environment_info,
+        process_count as process_count,
+        process_index as process_index,
+        process_indices as process_indices,
+    )
+    from gradix._api.meshes import (
+        make_mesh as make_mesh,
+        set_mesh as set_mesh,
+    )
+    from gradix._api.constraints import reshard as reshard
+    from gradix._api.placing import (
+        device_get as device_get,
+        device_put as device_put,
+        device_put_replicated as device_put_replicated,
+        device_put_sharded as device_put_sharded,
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
+    from gradix._api.inspect import (
+        closure_convert as closure_convert,
+        ensure_compile_time_eval as ensure_compile_time_eval,
+        eval_shape as eval_shape,
+        make_jaxpr as make_jaxpr,
+        named_call as named_call,
+        named_scope as named_scope,
+        typeof as typeof,
+    )
+    from gradix._api.jit.jit import (
+        clear_caches as clear_caches,
+        jit as jit,
+    )
+    from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
+    from gradix._api.mapping.vmap import vmap as vmap
     from gradix._api.derivatives.hessians import hessian as hessian
     from gradix._api.derivatives.jacobians import (
         jacfwd as jacfwd,
@@ -154,18 +150,23 @@ if TYPE_CHECKING:
     from gradix import (
         ad as ad,
         ad_checkpoint as ad_checkpoint,
+        core as core,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
         debug as debug,
         distributed as distributed,
         dlpack as dlpack,
+        dtypes as dtypes,
+        errors as errors,
         experimental as experimental,
         export as export,
         extend as extend,
         flatten_util as flatten_util,
         image as image,
         interpreters as interpreters,
+        lax as lax,
         nn as nn,
+        numpy as numpy,
         ops as ops,
         random as random,
         ref as ref,
@@ -173,30 +174,8 @@ if TYPE_CHECKING:
         sharding as sharding,
         stages as stages,
         test_util as test_util,
+        tree as tree,
+        tree_util as tree_util,
+        typing as typing,
+        version as version,
     )
-
-# Modules that are loaded when they are named, and functions whose modules are.
-_LATER = (
-    "ad ad_checkpoint custom_batching custom_derivatives debug distributed dlpack experimental export extend "
-    "flatten_util image interpreters nn ops random ref scipy sharding stages test_util"
-).split()
-_ELSEWHERE = {
-    "hessian": "gradix._api.derivatives.hessians:hessian",
-    "jacfwd": "gradix._api.derivatives.jacobians:jacfwd",
-    "jacobian": "gradix._api.derivatives.jacobians:jacobian",
-    "jacrev": "gradix._api.derivatives.jacobians:jacrev",
-    "laplacian": "gradix._api.derivatives.laplacian:laplacian",
-    "fwd_and_bwd": "gradix._api.derivatives.pullbacks:fwd_and_bwd",
-    "pmap": "gradix._api.mapping.pmap:pmap",
-    "shard_map": "gradix._api.mapping.shard_map:shard_map",
-    "smap": "gradix._api.mapping.shard_map:smap",
-    "checkpoint": "gradix._api.derivatives.checkpoint:checkpoint",
-    "remat": "gradix._api.derivatives.checkpoint:checkpoint",
-    "checkpoint_policies": "gradix._api.derivatives.checkpoint:checkpoint_policies",
-    "pure_callback": "gradix._api.callbacks:pure_callback",
-    "progress": "gradix._api.progress:progress",
-    "custom_gradient": "gradix._api.derivatives.custom_derivatives:custom_gradient",
-    "custom_jvp": "gradix._api.derivatives.custom_derivatives:custom_jvp",
-    "custom_vjp": "gradix._api.derivatives.custom_derivatives:custom_vjp",
-}
-__getattr__, __dir__ = lazy_face(__name__, {**{name: f"gradix.{name}" for name in _LATER}, **_ELSEWHERE})

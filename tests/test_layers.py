@@ -60,7 +60,9 @@ class Module:
         self.part = self.name.split(".")[1] if "." in self.name else ""
         self.imports: list[tuple[int, str, bool, bool]] = []
         self.dynamic: list[int] = []
-        self._visit(ast.parse(self.text, str(path)), False, False)
+        tree = ast.parse(self.text, str(path))
+        self.late = list(_late_imports(tree))
+        self._visit(tree, False, False)
 
     def _visit(self, node: ast.AST, inside: bool, typing: bool) -> None:
         for child in ast.iter_child_nodes(node):
@@ -72,7 +74,8 @@ class Module:
             elif isinstance(child, ast.Call) and _called(child) in ("__import__", "import_module"):
                 self.dynamic.append(child.lineno)
             function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            checking = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            checking = (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+                        or isinstance(child, ast.With) and "on_demand" in ast.unparse(child.items[0]))
             self._visit(child, inside or function, typing or checking)
 
     def _base(self, node: ast.ImportFrom) -> str:
@@ -81,6 +84,15 @@ class Module:
         above = self.name.split(".")
         above = above[:len(above) - node.level + self.is_package]
         return ".".join([*above, node.module] if node.module else above)
+
+
+def _late_imports(tree: ast.Module):
+    """The lines of imports below the first function or class of a file."""
+    defined = False
+    for node in tree.body:
+        defined = defined or isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        if defined and isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node.lineno
 
 
 def _called(node: ast.Call) -> str:
@@ -138,6 +150,10 @@ def imports_in_functions(modules: list[Module]) -> list[str]:
     return found
 
 
+def imports_at_the_bottom(modules: list[Module]) -> list[str]:
+    return [f"{m.relative}:{line} imports below what it defines; imports stand at the top" for m in modules for line in m.late]
+
+
 def import_cycles(modules: list[Module]) -> list[str]:
     """Groups of modules that import each other; packages above a module do not count as imported."""
     names = {m.name for m in modules}
@@ -190,6 +206,7 @@ def long_files(modules: list[Module]) -> list[str]:
 CHECKS = {
     "edges": lambda modules: wrong_edges(modules, "gradix"),
     "functions": imports_in_functions,
+    "late": imports_at_the_bottom,
     "cycles": import_cycles,
     "lengths": long_files,
 }
@@ -252,6 +269,7 @@ def test_a_lawful_tree_passes(tmp_path):
     ("_core/array.py", "from importlib import import_module\nimport_module('scipy')\n"),
     ("_core/array.py", "class A:\n    def f(self):\n        from math import pi\n"),
     ("_core/array.py", "x = 1\n" * 501),
+    ("_core/array.py", "def f():\n    pass\nfrom math import pi\n"),
     ("_base/tree.py", "from . import lazy\nfrom . import other\n@_other\ndef f(): pass\n"),
     ("_ops/sine.py", "from gradix._stablehlo import emit\n"),
     ("_transforms/jvp.py", "from gradix._ops import families\n"),

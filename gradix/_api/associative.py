@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._ops.arithmetic import add
 from gradix._ops.bitwise import bitwise_or

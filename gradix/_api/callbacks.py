@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import name_of
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._core import dtypes

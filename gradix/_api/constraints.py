@@ -1,17 +1,18 @@
 """What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
 from __future__ import annotations
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, Layout
+from gradix._core.divisions import entries, explicit_entries
 from gradix._core.mesh import AbstractMesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._core.trace import bind, state
-from gradix._ops.sharding import reshard_p, shard_alike_p, sharding_constraint_p
+from gradix._ops.sharding import asked as asked, divided as divided, reshard_p, shard_alike_p, sharding_constraint_p
 
 _options = _config.state
 
@@ -50,6 +51,13 @@ def _constrained(name: str, prim, x, shardings):
 
 def _apply(name: str, prim, x, given):
     sharding = _checked(name, x, given)
+    mesh = getattr(sharding, "mesh", None)
+    if prim is sharding_constraint_p and mesh is not None and mesh.axis_names and mesh.are_all_axes_explicit:
+        have, want = entries(x.aval), explicit_entries(sharding, x.aval.ndim)
+        if have != want:
+            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+                                 f"sharding: {PartitionSpec(*have)} did not match the sharding provided: {PartitionSpec(*want)}. Please "
+                                 "use `gradix.sharding.reshard` to divide the array otherwise.")
     if type(x) is ArrayImpl and state.stage is None and not isinstance(getattr(sharding, "mesh", None), AbstractMesh):
         return placed(x, sharding)
     return bind(prim, (x,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else x

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.refs import bound_refs, give_back, without_refs
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
@@ -34,13 +34,6 @@ from gradix._transforms.staging import written
 _progress = lazy_module("gradix._api.progress")
 
 
-def _on_or_shown(name: str, value: Any) -> Any:
-    if isinstance(value, bool) or callable(value):
-        return value
-    raise ValueError(f"option {name} is set by `with gradix.progress(...)`; got {value!r}.")
-
-
-_config.define("gradix_progress", False, _on_or_shown, traced=True)
 _options = _config.state
 
 

@@ -12,6 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
 from gradix._core.aval import located, make_aval
+from gradix._core.divisions import explicit_part
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.operators import Array, install
@@ -108,7 +109,7 @@ def _check_fits(aval, sharding: Sharding) -> None:
 def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     """A concrete array where `sharding` says, for good."""
     place = committed(sharding)
-    aval = located(x.aval.plain, place, sharding=_explicit(sharding, x.aval.ndim))
+    aval = located(x.aval.plain, place, division=explicit_part(sharding, x.aval.ndim))
     if x.aval is aval:
         return x
     before = x.aval.place
@@ -121,10 +122,6 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     if place.is_whole and place.device is None:
         return ArrayImpl(x.host, aval)                      # copied there when it is first needed there
     return ArrayImpl(x._host if place.is_whole else None, aval, put_on(x, sharding))
-
-
-def _explicit(sharding: Sharding, ndim: int):
-    return None
 
 
 def _guard(direction: str, aval, sharding) -> None:
@@ -200,7 +197,7 @@ def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequ
             raise ValueError(f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} array under "
                              f"{sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}.")
     aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
-    whole = located(aval, committed(sharding), sharding=_explicit(sharding, len(shape)))
+    whole = located(aval, committed(sharding), division=explicit_part(sharding, len(shape)))
     if len(assignment_of(sharding)) == 1:
         return ArrayImpl(arrays[0]._host, whole, arrays[0]._buffer)
     return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
@@ -338,7 +335,7 @@ def device_put_replicated(x, devices: Sequence):
 def _place(x):
     """Where a concrete array lies."""
     if isinstance(x, Tracer):
-        if x.aval.sharding is not None:
+        if x.aval.division is not None or (_options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes):
             return x.aval.sharding
         raise AttributeError("A traced array is on no device yet: placement is known of concrete arrays, outside jit.")
     return sharding_of(x)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.control import branches_on
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.trace import state

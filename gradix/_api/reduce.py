@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.arguments import argument_names, leaf_names, name_of, place_of, signature
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.program_interning import interned

@@ -149,6 +149,12 @@ def _check_device(name: str, value: Any) -> Any:
     )
 
 
+def _check_progress(name: str, value: Any) -> Any:
+    if isinstance(value, bool) or callable(value):
+        return value
+    raise ValueError(f"option {name} is set by `with gradix.progress(...)`; got {value!r}.")
+
+
 def _known(name: str) -> str:
     """The option's own name, also for one of ours spelled `gradix_...`."""
     if name in _checks:
@@ -334,5 +340,6 @@ for _name, _default in options.STRINGS.items():
     define(_name, _default, _check_device if _name == "jax_default_device" else None, traced=_name in options.TRACED)
 for _name, (_default, _values) in options.CHOICES.items():
     define(_name, _default, _values, traced=_name in options.TRACED)
+define("gradix_progress", False, _check_progress, traced=True)
 for _name, (_option, _doc) in options.CONTEXT_MANAGERS.items():
     globals()[_name] = Setting(_option, _doc)

@@ -6,7 +6,7 @@ from .tree.native import JaxRuntimeError
 # fmt: off
 __all__ = [
     "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning", "ShardingTypeError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]
 # fmt: on
@@ -161,6 +161,10 @@ def _leak_message(tracer, use: str) -> str:
 
 class KeyReuseError(JAXTypeError):
     """A random key was consumed twice. Checked where the option `jax_debug_key_reuse` is set."""
+
+
+class ShardingTypeError(Exception):
+    """What the types of operands say of their division leaves that of the result open, or contradicts itself."""
 
 
 class JaxprTypeError(TypeError):

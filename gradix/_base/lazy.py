@@ -1,9 +1,10 @@
 """Modules that are imported at their first use, so that `import gradix` stays quick."""
 
+import builtins
 import importlib
 import pkgutil
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 # What to install for a missing module, where the distribution is not named after the module.
@@ -65,34 +66,91 @@ def lazy_module(name: str) -> LazyModule:
     return module
 
 
-def lazy_face(face: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module whose further names are loaded when they are first asked for.
+class _Place:
+    """A name that an import would have bound: where its value is."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str):
+        self.module, self.name = module, name
+
+    def value(self, face: str) -> Any:
+        module = importlib.import_module(self.module)
+        if self.module == face:                                 # a module within the package itself
+            return importlib.import_module(f"{face}.{self.name}")
+        return getattr(module, self.name)
+
+
+class _Source:
+    """What stands for a module while names are imported from it."""
+
+    __slots__ = ("_module",)
+
+    def __init__(self, module: str):
+        self._module = module
+
+    def __getattr__(self, name: str) -> _Place:
+        return _Place(self._module, name)
+
+
+class on_demand:  # noqa: N801  (read as a statement)
+    """`with on_demand(globals()):` loads what its imports name when a user of the module first asks for it.
+
+    The imports stand in the module as ever, for readers and type checkers; all are of the form `from module import name`. The
+    module gets a `__getattr__` that loads, a `__dir__` of its public names, and `__all__` for those who import `*`.
 
     Args:
-        face: the module's own name.
-        places: for each name the module that it is, or `"module:name"` for a name of one.
+        face: the module's namespace.
 
     Example:
-        >>> load, names = lazy_face("gradix", {"fractions": "fractions", "pi": "math:pi"})
-        >>> load("pi")
-        3.141592653589793
+        >>> face = {"__name__": "face"}
+        >>> with on_demand(face):
+        ...     exec("from math import pi, tau as turn", face)
+        >>> "pi" in face, face["__all__"]
+        (False, ['pi', 'turn'])
     """
 
+    __slots__ = ("_face", "_import")
+
+    def __init__(self, face: dict[str, Any]):
+        self._face = face
+
+    def __enter__(self) -> None:
+        self._import = builtins.__import__
+
+        def place(name, globals=None, locals=None, fromlist=(), level=0):
+            if globals is not self._face:                       # another thread's, or of a module that is loaded now
+                return self._import(name, globals, locals, fromlist, level)
+            if not fromlist or level:
+                raise SyntaxError(f"write 'from {name} import ...' with the full name of the module under on_demand")
+            return _Source(name)
+        builtins.__import__ = place
+
+    def __exit__(self, *exc) -> None:
+        builtins.__import__ = self._import
+        face = self._face
+        places = {name: value for name, value in face.items() if type(value) is _Place}
+        for name in places:
+            del face[name]
+        face["__getattr__"], face["__dir__"] = _loader(face, places), lambda: _names(face, places)
+        face["__all__"] = [name for name in _names(face, places) if not name.startswith("_")]
+
+
+def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         place = places.get(name)
         if place is None:
-            raise AttributeError(f"module {face!r} has no attribute {name!r}")
-        module, _, attribute = place.partition(":")
-        value = importlib.import_module(module)
-        if attribute:
-            value = getattr(value, attribute)
-        setattr(sys.modules[face], name, value)
+            raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
+        value = face[name] = place.value(face["__name__"])
         return value
+    return load
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[face]), *places})
 
-    return load, names
+def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
+    """The public names of a module, of modules only those that it imports by name, and its names between underscores."""
+    own = [name for name, value in face.items()
+           if (name.startswith("__") or not name.startswith("_") and not isinstance(value, ModuleType))]
+    return sorted({*own, *[name for name in places if not name.startswith("_")]} - {"on_demand"})
 
 
 def load_package(name: str) -> None:

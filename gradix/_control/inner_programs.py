@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl
+from gradix._core.divisions import with_axis, without_axis
 from gradix._core.dtypes import INEXACT
 from gradix._core.effects import is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -22,11 +23,11 @@ def split(xs, *sizes) -> list[list]:
 
 def row(aval):
     """The type of one step's part of a stacked array."""
-    return aval.update(shape=aval.shape[1:])
+    return without_axis(aval, 0)
 
 
 def stacked(length, aval):
-    return aval.update(shape=(length, *aval.shape))
+    return with_axis(aval, length, 0)
 
 
 def is_any_ordered(effects) -> bool:

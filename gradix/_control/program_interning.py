@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.operators import Array
 
-_LIMIT = 1024
 _DEPTH = 8
-_interned: dict[tuple, ClosedJaxpr] = {}
+_interned: BoundedCache[tuple, ClosedJaxpr] = BoundedCache(1024, drop=1)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -30,9 +30,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     except (TypeError, ValueError, _Opaque):
         return closed
     if found is None:
-        if len(_interned) >= _LIMIT:
-            del _interned[next(iter(_interned))]
-        found = _interned[key] = closed
+        found = _interned.keep(key, closed)
     return found
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
 from gradix._core.aval import located, make_aval
+from gradix._core.divisions import entries, explicit_part
 from gradix._core.effects import MeshEffect, NamedAxisEffect
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
-from gradix._core.mesh import AxisType, BaseMesh, Mesh
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.sharding import PartitionSpec
@@ -55,10 +56,7 @@ class part_of_mesh:
 
     def __enter__(self) -> None:
         s, shape = state, self.mesh.shape
-        around = _config.state.gradix_mesh
-        known = around.abstract_mesh if around is not None and around.shape_tuple == self.mesh.shape_tuple else (
-            self.mesh.abstract_mesh)
-        inner = known.update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
+        inner = around(self.mesh).update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
         self.saved = s.axes, s.manual, _config._set_local("gradix_mesh", inner)
         s.axes = {**s.axes, **{n: Frame(shape[n]) for n in self.axes}}
         s.manual = s.manual | self.axes if self.check_vma else s.manual - self.axes
@@ -74,7 +72,11 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     for i, p in enumerate(spec):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
     vma = frozenset([a for p in spec for a in axes_of(p)]) if check_vma else frozenset()
-    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma)
+    left = None
+    if aval.division is not None:                   # over axes that are not manual
+        left = explicit_part(aval.division.update(mesh=aval.division.mesh.update_axis_types(
+            dict.fromkeys(axes, AxisType.Manual))), aval.ndim)
+    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left)
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
@@ -82,7 +84,18 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] *= prod([sizes[a] for a in axes_of(p)])
-    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes)
+    known = around(mesh)
+    row = [None if p is None else tuple(axes_of(p)) for p in spec] + [None] * (aval.ndim - len(spec))
+    for i, p in enumerate(entries(aval)):
+        row[i] = (*(row[i] or ()), *axes_of(p)) or None
+    whole = explicit_part(NamedSharding(known, P(*row)), aval.ndim)
+    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes, division=whole)
+
+
+def around(mesh: BaseMesh) -> AbstractMesh:
+    """The mesh without devices, with the types that its axes have where it is used."""
+    found = _config.state.gradix_mesh
+    return found.abstract_mesh if found is not None and found.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
 
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:

@@ -8,7 +8,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from gradix._base import config as _config
+from gradix._core.mesh import empty_abstract_mesh
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.scalar_types import dtype_name, short_name
+from gradix._core.sharding import PartitionSpec
+
+_options = _config.state
 
 _table: dict[tuple, ShapedArray] = {}
 _limit = 1 << 16
@@ -28,7 +34,7 @@ class ShapedArray:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
-    sharding: Any = None
+    division: Any = None                            # over explicit mesh axes, where there is any
     vma: frozenset = frozenset()
     place: Any = None                               # of concrete arrays that are committed to devices
     plain = property(lambda self: self)
@@ -47,6 +53,14 @@ class ShapedArray:
     def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
         return make_aval(self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype,
                          self.weak_type if weak_type is None else weak_type)
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """How an array of this type is divided over `Explicit` mesh axes, on the mesh in force where it is not."""
+        if self.division is not None:
+            return self.division
+        mesh = _options.gradix_mesh
+        return NamedSharding(empty_abstract_mesh if mesh is None else mesh.abstract_mesh, PartitionSpec(*[None] * self.ndim))
 
     def strip_weak_type(self) -> ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
@@ -93,27 +107,27 @@ class LocatedArray(ShapedArray):
     """The type of an array that also says where it lies; as interned as the others.
 
     `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within `shard_map` varies, and
-    `sharding` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
+    `division` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
     """
 
-    __slots__ = ("plain", "place", "vma", "sharding")
+    __slots__ = ("plain", "place", "vma", "division")
     plain: Any
     place: Any
     vma: frozenset
-    sharding: Any
+    division: Any
 
     def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
         plain = self.plain.update(shape=shape, dtype=dtype, weak_type=weak_type)
-        return located(plain, vma=self.vma, sharding=self.sharding if plain.shape == self.shape else None)
+        return located(plain, vma=self.vma, division=self.division if plain.shape == self.shape else None)
 
     def strip_weak_type(self) -> ShapedArray:
-        return located(self.plain.strip_weak_type(), self.place, self.vma, self.sharding)
+        return located(self.plain.strip_weak_type(), self.place, self.vma, self.division)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         sizes = [str(n) for n in self.shape]
-        if self.sharding is not None:
-            for i, p in enumerate(self.sharding.spec):
+        if self.division is not None:
+            for i, p in enumerate(self.division.spec):
                 if p is not None:
                     sizes[i] += f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
         text = f"{name}[{','.join(sizes)}]"
@@ -127,24 +141,38 @@ class LocatedArray(ShapedArray):
 _located: WeakValueDictionary = WeakValueDictionary()
 
 
-def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), sharding=None) -> ShapedArray:
+class Seen:
+    """Whether there has been a type that says how an array is divided: before, nobody needs to look."""
+
+    __slots__ = ("divisions",)
+
+    def __init__(self):
+        self.divisions = False
+
+
+seen = Seen()
+
+
+def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None) -> ShapedArray:
     """The one type that is `plain`, and lies there; `plain` itself where nothing is said of that."""
-    if place is None and not vma and sharding is None:
+    if place is None and not vma and division is None:
         return plain
-    key = (plain, place, vma, sharding)
+    key = (plain, place, vma, division)
     found = _located.get(key)
     if found is not None:
         return found
     aval = object.__new__(LocatedArray)
     aval.shape, aval.dtype, aval.weak_type = plain.shape, plain.dtype, plain.weak_type
     aval.ndim, aval.size = plain.ndim, plain.size
-    aval.plain, aval.place, aval.vma, aval.sharding = plain, place, vma, sharding
+    aval.plain, aval.place, aval.vma, aval.division = plain, place, vma, division
+    if division is not None:
+        seen.divisions = True
     return _located.setdefault(key, aval)
 
 
 def within(aval: ShapedArray) -> ShapedArray:
     """The type that an array of type `aval` has inside of a program."""
-    return located(aval.plain, vma=aval.vma, sharding=aval.sharding)
+    return located(aval.plain, vma=aval.vma, division=aval.division)
 
 
 class AbstractToken:
@@ -152,7 +180,7 @@ class AbstractToken:
 
     __slots__ = ()
     shape, dtype, weak_type, ndim, size = (), np.dtype(bool), False, 0, 0
-    place = sharding = None
+    place = division = sharding = None
     vma: frozenset = frozenset()
 
     def str_short(self, short_dtypes: bool = False) -> str:

@@ -75,6 +75,7 @@ class BaseMesh:
     axis_names: tuple
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
+    abstract_mesh: Any
 
     @property
     def shape(self) -> OrderedDict:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gradix._core import trace as _trace
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
+from gradix._core.divisions import ShardingTypeError
 from gradix._core.effects import no_effects
 
 
@@ -43,6 +44,7 @@ class MeshTraits(NamedTuple):
     mixes: bool = False             # its operands may vary over different mesh axes inside of `shard_map`
     types_inside: bool = False      # `abstract` gives the types of a program's results, which tell these axes
     placed: bool = False            # it runs on the devices of the mesh that its parameters name
+    divides: bool = False           # `abstract` gives the types of results with their division over explicit axes
 
 
 class Primitive:
@@ -83,6 +85,7 @@ class Primitive:
     - `dependent(marks, params, smooth) -> flags`: which results depend on the operands marked; with `smooth`, through
       a derivative that may be nonzero. Without it every result depends on every operand.
     - `dce(used, eqn) -> eqn`: the equation without results that are not used, and without what only they need.
+    - `divide(mesh, avals, outs, params) -> rows`: over which explicit mesh axes each result is divided.
     """
 
     # -- rules that a primitive may lack ------------------------------------------------------------------------------
@@ -106,6 +109,7 @@ class Primitive:
     accepts: frozenset | None = None    # the dtypes of operands; None where they depend on more
     hlo: Any = None                     # StableHLO's name of what it computes, or combines elements by; or a lowering
     identity: Callable[..., Any] | None = None  # dtype -> the element that a reduction starts from
+    combine: Any = None                 # what combines two elements, where a scatter or reduction is made of another operation
     consumes_keys = False               # whether its first operand is a random key that must not be used again
 
     # -- derivatives --------------------------------------------------------------------------------------------------
@@ -172,6 +176,19 @@ class Primitive:
     def varying(self, vma: frozenset, params, tracked: frozenset) -> frozenset:
         """The mesh axes among those `tracked` over which the results vary, of operands that vary over `vma`."""
         return vma
+
+    def divide(self, mesh, avals, outs, params) -> list:
+        """The division of each result, of operands some of which are divided over explicit axes of `mesh`.
+
+        A tuple for each: for each axis None, a mesh axis, or a tuple of them.
+
+        Raises:
+            ShardingTypeError: it does not follow from the operands'.
+        """
+        raise ShardingTypeError(
+            f"how the result of '{self.name}' is divided does not follow from its operands' types: "
+            f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, PartitionSpec()), or "
+            "let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...).")
 
     # -- what libraries that read programs ask ------------------------------------------------------------------------
 

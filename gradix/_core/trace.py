@@ -1,12 +1,15 @@
 """Traces interpret primitives; `bind` finds the one in charge."""
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
-from gradix._core.aval import located
+from gradix._core.aval import located, seen
+from gradix._core.divisions import division, mesh_of
+from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
 _options = _config.state
@@ -89,10 +92,19 @@ class Trace:
     """An interpreter of primitives at one level of nesting."""
 
     level: int
-    done: Any = None            # what the trace has done, where it is to do equal things once
+    done: Any = None            # the record of what it has done, where it is to do equal things once
 
     def process(self, prim, args, params):
+        """Apply a primitive: `bind` calls this on the trace in charge."""
+        return self.interpret(prim, args, params)
+
+    def interpret(self, prim, args, params):
+        """What applying a primitive means to this trace."""
         raise NotImplementedError
+
+    def remember(self, done) -> None:
+        """From here on do equal things once, by `done.once(do, prim, args, params)`."""
+        self.done, self.interpret = done, functools.partial(done.once, self.interpret)     # type: ignore[method-assign]
 
     def describe(self, tracer) -> str:
         return ""
@@ -105,6 +117,7 @@ class Trace:
         """From here on every use of a tracer of this trace is a leak, and raises."""
         if _options.jax_check_tracer_leaks:
             leaks.note(self)
+        self.__dict__.pop("interpret", None)        # which holds the trace
         self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
@@ -147,9 +160,6 @@ class Interpreter(Trace):
             return self.interpret(prim, args, params)
         finally:
             s.place = None
-
-    def interpret(self, prim, args, params):
-        raise NotImplementedError
 
 
 def _user_function(function):
@@ -220,11 +230,32 @@ def bind(prim, args, params):
 
 
 _vary: list[Callable] = []
+_reshard: list[Callable] = []
+
+
+def install_reshard(function) -> None:
+    """Set what divides a value anew: `(array, NamedSharding or None) -> array`; `_ops` does this once, at import."""
+    _reshard[:] = [function]
+
+
+def divided_like(x, aval):
+    """A traced value, divided as the type says, without regard for its other parts."""
+    have, want = x.aval.division, aval.division
+    if have == want or not isinstance(x, Tracer) and (want is None or not _has_mesh(x)):
+        return x
+    return _reshard[0](x, want)
 
 
 def install_vary(function) -> None:
     """Set what makes a value vary over mesh axes: `(array, names) -> array`; `_ops` does this once, at import."""
     _vary[:] = [function]
+
+
+def _has_mesh(x) -> bool:
+    """Whether a concrete array can be divided by its type: it lies on a mesh, or one is in force."""
+    place = x.aval.place
+    mesh = getattr(place.sharding, "mesh", None) if place is not None else _options.gradix_mesh
+    return isinstance(mesh, Mesh)
 
 
 def _varying_alike(prim, args, params):
@@ -240,13 +271,20 @@ def _varying_alike(prim, args, params):
 
 
 def typed_results(prim, avals, params, out):
-    """The types of results, with the mesh axes over which they vary."""
+    """The types of results, with the mesh axes over which they vary, and those over which they are divided."""
     if prim.mesh.types_inside:
         return out
-    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual)
-    if prim.multiple_results:
-        return [located(a.plain, vma=vma, sharding=a.sharding) for a in out]
-    return located(out.plain, vma=vma, sharding=out.sharding)
+    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual) if state.manual else frozenset()
+    outs = out if prim.multiple_results else [out]
+    mesh = mesh_of(avals) if seen.divisions else None
+    if prim.mesh.divides:
+        rows = [a.division for a in outs]
+    elif mesh is None:
+        rows = [None] * len(outs)
+    else:
+        rows = [division(mesh, r) for r in prim.divide(mesh, avals, outs, params)]
+    typed = [located(a.plain, vma=vma, division=r) for a, r in zip(outs, rows)]
+    return typed if prim.multiple_results else typed[0]
 
 
 class new_level:

@@ -17,7 +17,6 @@ from gradix._ops.convert import convert
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
-from gradix._ops.vectors.lowering import lower_rem
 
 # -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
 
@@ -182,10 +181,6 @@ def _lower_min(em, out, x, y):
     return _lower_max(em, out, x, y, "minimum", "LT")
 
 
-def _lower_rem(em, out, x, y):
-    return em.op("remainder", out, x, y) if out.dtype not in FLOAT else lower_rem(em, out, x, y)
-
-
 add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="add", dtypes=NUMERIC, transpose=_both,
                     formula="simple", keeps_nan=True)
 sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t), hlo="subtract", dtypes=NUMERIC,
@@ -196,7 +191,7 @@ div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
                     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
                     transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero,
                     float_host=np.divide, keeps_nan=True)
-rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo=_lower_rem, dtypes=NUMERIC - COMPLEX,
+rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX,
                     singular=_may_divide_by_zero, float_host=np.fmod)
 max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
                     lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})

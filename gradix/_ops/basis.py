@@ -6,9 +6,11 @@ from operator import methodcaller
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
+from gradix._core.divisions import entries, merged
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind, state
 
@@ -35,6 +37,9 @@ class AddAny(Primitive):
         if ax != ay:
             x, y, ax = to_front(size, x, ax), to_front(size, y, ay), 0
         return add_any(x, y), ax
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, x, y):
         return em.op("or" if out.dtype == bool else "add", out, x, y)
@@ -101,6 +106,12 @@ class BroadcastInDim(Primitive):
         x = to_front(size, args[0], axes[0])
         return broadcast_in_dim(x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
 
+    def divide(self, mesh, avals, outs, params):
+        out = [None] * outs[0].ndim
+        for i, (e, n) in zip(params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)):
+            out[i] = e if n == outs[0].shape[i] else None
+        return [tuple(out)]
+
     def lower(self, em, out, x, *, shape, broadcast_dimensions, sharding=None):
         return em.broadcast_in_dim(x, out, broadcast_dimensions)
 
@@ -132,15 +143,13 @@ class ReduceSum(Primitive):
     """The sum over some axes."""
 
     live = "moves"
-    types: dict = {}
+    types: BoundedCache = BoundedCache(4096)
 
     def abstract(self, x, *, axes, out_sharding=None):
         found = self.types.get((x, axes))
         if found is None:
             found = make_aval(drop_axes("reduce_sum", x, axes), x.dtype, x.weak_type)
-            if len(self.types) >= 4096:
-                self.types.clear()
-            self.types[x, axes] = found
+            self.types.keep((x, axes), found)
         return found
 
     def specialise(self, x, *, axes, out_sharding=None):
@@ -174,6 +183,9 @@ class ReduceSum(Primitive):
         (x,), (a,) = args, in_axes
         axes = tuple(i + (i >= a) for i in axes)
         return reduce_sum(x, axes), a - sum(i < a for i in axes)
+
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
         zero = em.constant(0, make_aval((), out.dtype))
@@ -219,6 +231,10 @@ class Transpose(Primitive):
     def batch(self, size, args, axes, *, permutation):
         (x,), (a,) = args, axes
         return transpose(x, (a, *(i + (i >= a) for i in permutation))), 0
+
+    def divide(self, mesh, avals, outs, params):
+        row = entries(avals[0])
+        return [tuple([row[i] for i in params["permutation"]])]
 
     def lower(self, em, out, x, *, permutation):
         return em.transpose(x, permutation)
@@ -311,7 +327,7 @@ def unbroadcast(ct, aval):
 
 # -- values -------------------------------------------------------------------------------------------------------
 
-_zeros: dict[ShapedArray, ArrayImpl] = {}
+_zeros: BoundedCache[ShapedArray, ArrayImpl] = BoundedCache(512)
 
 
 def zeros(aval):
@@ -326,9 +342,7 @@ def zeros(aval):
             return scalar
         if state.stage is not None or aval.size > 1024:
             return broadcast_in_dim(scalar, aval.shape, ())
-        zero = ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval)
-        if len(_zeros) < 512:
-            _zeros[aval] = zero
+        zero = _zeros.keep(aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval))
     return zero
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged
 from gradix._core.dtypes import BOOL, COMPLEX, INEXACT, NUMERIC
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
@@ -64,6 +65,9 @@ class Clamp(Primitive):
         axis = axes[1] if axes[1] is not None else 0
         x = to_axis(size, x, axes[1], axis)
         return bind(self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}), axis
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, low, x, high):
         if out.dtype.kind not in "cb":

@@ -8,6 +8,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import located, make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -91,6 +92,9 @@ class ConvertElementType(Structural):
     def batch(self, size, args, axes, *, new_dtype, weak_type):
         return convert(args[0], new_dtype, weak_type), axes[0]
 
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
     def lower(self, em, out, x, *, new_dtype, weak_type):
         if x.aval.dtype in COMPLEX and new_dtype not in COMPLEX:
             x = em.op("real", make_aval(out.shape, dtypes.real_dtype(x.aval.dtype)), x)
@@ -136,6 +140,11 @@ class BitcastConvertType(NonDifferentiable, Structural):
         if a == x.aval.ndim - 1 and x.aval.ndim > 1:
             x, a = _first(x, a), 0
         return bind(self, (x,), {"new_dtype": new_dtype}), a
+
+    def divide(self, mesh, avals, outs, params):
+        x, out = avals[0], outs[0]
+        row = undivided(self.name, x, range(out.ndim, x.ndim), "the axis of an element's parts")
+        return [(*row[:out.ndim], *[None] * (out.ndim - x.ndim))]
 
     def lower(self, em, out, x, *, new_dtype):
         return em.bitcast(x, out)

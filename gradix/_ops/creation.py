@@ -17,6 +17,7 @@ from gradix._ops.canonicalization import canonical_shape, check_sizes, memoised
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
+from gradix._ops.sharding import divided
 
 
 class _Nullary(NonDifferentiable, Primitive):
@@ -97,6 +98,8 @@ def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None):
         Array([[0, 1],
                [0, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(broadcasted_iota, out_sharding, dtype, shape, dimension)
     dtype = dtypes.requested_dtype(dtype, "iota")
     return bind(iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)})
 
@@ -181,6 +184,8 @@ def empty(shape, dtype, *, out_sharding=None):
         >>> lax.empty((2,), "int32")
         Array([0, 0], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(empty, out_sharding, shape, dtype)
     return bind(empty_p, (), {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)})
 
 

@@ -1,24 +1,32 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, their derivatives' recurrence."""
 from __future__ import annotations
 
-from math import prod
 from operator import index
 
 import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub
 from gradix._ops.basis import add_any, to_axis
-from gradix._ops.cumulative_lowering import emit_costly_kernel, emit_kernel, emit_loop, emit_recurrence, emit_window
+from gradix._ops.bitwise import bitwise_and
+from gradix._ops.comparison import eq, ne
+from gradix._ops.complex_parts import real
+from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.cumulative_lowering import emit_recurrence, emit_window
+from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.select import choose
+from gradix._ops.transcendental import exp
 
 _WIDE = np.dtype("float32")
 # Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and where a step would do
 # a few elements only, a kernel of our own does many steps at once; it also keeps the rounding error of sums small.
-_LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW, _KERNEL_STEPS = 4096, 1 << 11, 64, 12
 
 
 def _along(function, x, axis: int, reverse: bool):
@@ -61,27 +69,16 @@ class Cumulative(Primitive):
         a, = axes
         return bind(self, args, {"axis": axis + (axis >= a), "reverse": reverse}), a
 
+    def divide(self, mesh, avals, outs, params):
+        return [undivided(self.name, avals[0], (params["axis"],), "the axis of the running result")]
+
     def lower(self, em, out, x, *, axis, reverse):
-        dtype = out.dtype
-        wide = em.convert(x, _WIDE) if self._is_narrow(dtype) else x
-        y = self._emit(em, wide.aval, axis)(em, wide, axis, reverse, self.combine, self.identity(wide.aval.dtype))
-        return em.convert(y, dtype)
+        x = self.widened(em, x)
+        return em.convert(emit_window(em, x, axis, reverse, self.combine, self.identity(x.aval.dtype)), out.dtype)
 
-    def _emit(self, em, aval, axis):
-        """How to spell it, by the steps there are and the elements each does."""
-        if not em.tunes:
-            return emit_window
-        steps, inner = aval.shape[axis], prod(aval.shape[axis + 1:])
-        known = type(aval.size) is int and aval.size < 1 << 31
-        rows = inner == 1 and steps > _KERNEL_STEPS
-        kernel = self._kernel(aval.dtype)
-        if known and kernel and aval.size > _LOOP_SIZE and (rows or steps > _LOOP_STEPS):
-            return kernel if inner < _LOOP_ROW else emit_loop
-        return emit_loop if steps <= _LOOP_STEPS else emit_window
-
-    def _kernel(self, dtype):
-        """The kernel of the CPU for these numbers, or None."""
-        return emit_kernel
+    def widened(self, em, x):
+        """The operand in the dtype that it is combined in."""
+        return em.convert(x, _WIDE) if self._is_narrow(x.aval.dtype) else x
 
 
 class CumulativeSum(Cumulative):
@@ -112,9 +109,6 @@ class CumulativeProduct(CumulativeDerived):
 
 
 class CumulativeLogSumExp(CumulativeDerived):
-    def _kernel(self, dtype):
-        return None if dtype in dtypes.COMPLEX else emit_costly_kernel
-
     def step(self, x, y, before, t, axis, reverse):
         finite = _zero_where_infinite(y, both=True)               # weights exp(y_(i-1) - y_i) and exp(x_i - y_i)
         past, now = [exp(sub(_zero_where_infinite(v, both=False), finite)) for v in (before, x)]
@@ -178,6 +172,11 @@ class Recurrence(Primitive):
         a = next(a for a in axes if a is not None)
         args = [to_axis(size, x, ax, a) for x, ax in zip(args, axes)]
         return bind(self, args, {"axis": axis + (axis >= a), "reverse": reverse}), a
+
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, (params["axis"],), "the axis of the recurrence")
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, a, b, *, axis, reverse):
         return emit_recurrence(em, a, b, axis, reverse)
@@ -304,14 +303,3 @@ def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
         Array([0.       , 0.6931472], dtype=float32)
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
-
-
-from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub  # noqa: E402
-from gradix._ops.bitwise import bitwise_and  # noqa: E402
-from gradix._ops.comparison import eq, ne  # noqa: E402
-from gradix._ops.complex_parts import real  # noqa: E402
-from gradix._ops.convert import convert_element_type  # noqa: E402
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.indexing.slicing import pad  # noqa: E402
-from gradix._ops.select import choose  # noqa: E402
-from gradix._ops.transcendental import exp  # noqa: E402

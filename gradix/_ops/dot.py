@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._base.config import state
 from gradix._core import dtypes
-from gradix._core.aval import make_aval
+from gradix._core.aval import make_aval, seen
+from gradix._core.divisions import ShardingTypeError, entries, explicit_entries, mesh_of, names_in
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
+from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.sharding import asked, reshard
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -25,9 +30,8 @@ DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
 _NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
                                          "uint8", "uint16", "uint32", "uint64")}
-_PLANS_LIMIT = 4096
-_plans: dict[tuple, Callable] = {}
-_types: dict[tuple, Any] = {}
+_plans: BoundedCache[tuple, Callable] = BoundedCache(4096)
+_types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
 
 class DotGeneral(Primitive):
@@ -39,10 +43,7 @@ class DotGeneral(Primitive):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)
         if found is None:
-            found = _result_type(*key)
-            if len(_types) >= _PLANS_LIMIT:
-                _types.clear()
-            _types[key] = found
+            found = _types.keep(key, _result_type(*key))
         return found
 
     def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
@@ -69,9 +70,7 @@ class DotGeneral(Primitive):
         key = dimension_numbers, x.ndim, y.ndim
         plan = _plans.get(key)
         if plan is None:
-            if len(_plans) >= _PLANS_LIMIT:
-                _plans.clear()
-            plan = _plans[key] = _host_plan(*key)
+            plan = _plans.keep(key, _host_plan(*key))
         return plan(x, y)
 
     def jvp(self, primals, tangents, **params):
@@ -104,7 +103,36 @@ class DotGeneral(Primitive):
             out = len(lb) + free_axes(x.aval.ndim, lc, lb).index(a)
         else:
             out = x.aval.ndim - len(lc) + free_axes(y.aval.ndim, rc, rb).index(b)
+        wanted = params.get("out_sharding")
+        if wanted is not None:
+            mapped = entries(x.aval)[a] if a is not None else entries(y.aval)[b]
+            params = {**params, "out_sharding": wanted.update(spec=PartitionSpec(*wanted.spec[:out], mapped, *wanted.spec[out:]))}
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
+
+    def divide(self, mesh, avals, outs, params):
+        wanted = params.get("out_sharding")
+        if wanted is not None:
+            return [explicit_entries(wanted, outs[0].ndim)]
+        (lhs, rhs), ((lc, rc), (lb, rb)) = avals, params["dimension_numbers"]
+        left, right = entries(lhs), entries(rhs)
+        summed = [(left[i], right[j]) for i, j in zip(lc, rc)]
+        if any(a != b for a, b in summed if a is not None and b is not None):
+            raise ShardingTypeError("dot_general requires contracting dimensions to have consistent sharding, got "
+                                    f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: {lhs.str_short()} and "
+                                    f"{rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard.")
+        if any(a is not None and b is not None for a, b in summed):
+            raise ShardingTypeError("Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please "
+                                    "specify the output sharding via the `out_sharding` parameter: the product of "
+                                    f"{lhs.str_short()} and {rhs.str_short()}, summed over {tuple([a for a, _ in summed])}.")
+        both = [left[i] if left[i] is not None else right[j] for i, j in zip(lb, rb)]
+        if any(None not in (left[i], right[j]) and left[i] != right[j] for i, j in zip(lb, rb)):
+            raise ShardingTypeError("dot_general requires batch dimensions to have consistent sharding, got "
+                                    f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard.")
+        row = (*both, *[left[i] for i in free_axes(lhs.ndim, lc, lb)], *[right[i] for i in free_axes(rhs.ndim, rc, rb)])
+        if len(set(names_in(row))) != len(names_in(row)):
+            raise ShardingTypeError(f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} produces an illegally "
+                                    f"sharded result: {row} names a mesh axis twice. Reshard one of them, or give `out_sharding`.")
+        return [row]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
         if x.aval.dtype != y.aval.dtype:                # XLA's products are of operands of one dtype
@@ -247,8 +275,12 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, params):
     x_free = free_axes(x.ndim, xc, xb)
     start = len(xb) + (len(x_free) if first else 0)
     ct_y = tuple(range(start, start + len(y_free)))
-    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
     by_y = [xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)]
+    mesh = mesh_of((ct.aval, y.aval)) if seen.divisions else None
+    if mesh is not None:                        # as the operand itself is divided
+        row = entries(x.aval)
+        params = {**params, "out_sharding": NamedSharding(mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)]))}
+    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
     order = inverse((*xb, *x_free, *by_y))
     z = z if order == tuple(range(x.ndim)) else transpose(z, order)
     return z if z.aval.dtype == x.dtype else convert_element_type(z, x.dtype)
@@ -293,20 +325,23 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
                         "jnp.matmul, jnp.tensordot or jnp.einsum.") from None
     numbers = ((_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
                (_axes("lhs_batch", lb), _axes("rhs_batch", rb)))
-    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type)
+    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
-def _bind_dot(lhs, rhs, numbers, precision, preferred):
+def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
     if not isinstance(lhs, Array):
         lhs = as_operand("dot_general", lhs)
     if not isinstance(rhs, Array):
         rhs = as_operand("dot_general", rhs)
     if preferred is not None and preferred is not lhs.aval.dtype:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
-    return bind(dot_general_p, (lhs, rhs), {
-        "dimension_numbers": numbers,
-        "precision": None if precision is None is state.jax_default_matmul_precision else canonicalize_precision(precision),
-        "preferred_element_type": preferred})
+    params = {"dimension_numbers": numbers,
+              "precision": None if precision is None is state.jax_default_matmul_precision else canonicalize_precision(precision),
+              "preferred_element_type": preferred}
+    if out_sharding is not None:
+        params["out_sharding"] = asked("dot_general", out_sharding, (lhs, rhs))
+    out = bind(dot_general_p, (lhs, rhs), params)
+    return out if out_sharding is None else reshard(out, params["out_sharding"])
 
 
 _DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ())),
@@ -326,7 +361,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
         Array(5., dtype=float32)
     """
     if dimension_numbers is not None:
-        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
     lhs, rhs = as_operand("dot", lhs), as_operand("dot", rhs)
     x, y = lhs.aval.shape, rhs.aval.shape
     numbers = _DOT_NUMBERS.get((len(x), len(y)))
@@ -334,7 +369,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
         raise ValueError("lax.dot: dimension_numbers must be specified when not performing simple un-batched "
                          "matrix-matrix, matrix-vector, or vector-vector products with axes of equal size; got "
                          f"lhs_shape={x} rhs_shape={y}. gradix.numpy.matmul also takes batched operands.")
-    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type)
+    return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
 def batch_matmul(lhs, rhs, precision=None):

@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
 
-_TYPES_LIMIT = 4096
 ZERO = object()         # as a partial: the derivative is zero wherever it exists
 
 
@@ -61,7 +62,7 @@ class Elementwise(Primitive):
         self.partials, self.from_result = partials, from_result
         self.hlo, self.attrs, self.accepts, self.out = hlo, attrs, dtypes, out
         self._transpose = transpose
-        self._types: dict[tuple, Any] = {}
+        self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
     def specialise(self, *avals, **params):
         return self.float_host if avals[0].dtype.kind == "f" and not params else None
@@ -70,10 +71,7 @@ class Elementwise(Primitive):
         key = (avals, *params.values()) if params else avals
         found = self._types.get(key)
         if found is None:
-            found = self._result_type(avals, params)
-            if len(self._types) >= _TYPES_LIMIT:
-                self._types.clear()
-            self._types[key] = found
+            found = self._types.keep(key, self._result_type(avals, params))
         return found
 
     def _result_type(self, avals, params):
@@ -135,6 +133,9 @@ class Elementwise(Primitive):
                 return bind(self, args, params), b
         args, axis = align(args, axes)
         return bind(self, args, params), axis
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, *args, **params):
         args = spread(em, out.shape, args)

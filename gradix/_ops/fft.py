@@ -9,6 +9,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
+from gradix._core.divisions import undivided
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
@@ -91,6 +92,10 @@ class Fft(Structural):
 
     def batch(self, size, args, axes, **params):
         return bind(self, (to_front(size, args[0], axes[0]),), params), 0
+
+    def divide(self, mesh, avals, outs, params):
+        x, n = avals[0], len(params["fft_lengths"])
+        return [undivided(self.name, x, range(x.ndim - n, x.ndim), "the axes that are transformed")]
 
     def lower(self, em, out, x, *, fft_type, fft_lengths):
         if not x.aval.size or not out.size:

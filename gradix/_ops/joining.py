@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, merged, resized, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -83,6 +84,11 @@ class Concatenate(_Joining):
         xs = [to_axis(size, x, a, axis) for x, a in zip(args, axes)]
         return bind(self, xs, {"dimension": dimension + (dimension >= axis)}), axis
 
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            resized(self.name, a, outs[0].shape, mesh)
+        return [merged(self.name, avals, outs[0].shape)]
+
     def lower(self, em, out, *xs, dimension):
         return em.concatenate(xs, dimension, out)
 
@@ -122,6 +128,9 @@ class Split(Primitive):
         (x,), (a,) = args, axes
         out = bind(self, (x,), {"sizes": sizes, "axis": axis + (axis >= a)})
         return out, [a] * len(out)
+
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, avals[0], out.shape, mesh) for out in outs]
 
     def lower(self, em, outs, x, *, sizes, axis):
         pieces, start = [], 0
@@ -163,6 +172,10 @@ class Stack(_Joining):
         xs = [to_axis(size, x, a, at) for x, a in zip(args, axes)]
         return bind(self, xs, {"axis": axis + (axis > at)}), at + (axis <= at)
 
+    def divide(self, mesh, avals, outs, params):
+        row, axis = merged(self.name, avals, avals[0].shape), params["axis"]
+        return [(*row[:axis], None, *row[axis:])]
+
     def lower(self, em, out, *xs, axis):
         shape = (*out.shape[:axis], 1, *out.shape[axis + 1:])
         xs = [em.reshape(x, shape) for x in xs]
@@ -196,6 +209,11 @@ class Unstack(Primitive):
         axis += axis >= a
         out = bind(self, (x,), {"axis": axis})
         return out, [a - (axis < a)] * len(out)
+
+    def divide(self, mesh, avals, outs, params):
+        axis = params["axis"]
+        row = undivided(self.name, avals[0], (axis,), "the axis that is taken apart")
+        return [(*row[:axis], *row[axis + 1:])] * len(outs)
 
     def lower(self, em, outs, x, *, axis):
         shape = x.aval.shape
@@ -233,6 +251,9 @@ class Tile(Structural):
     def batch(self, size, args, axes, *, reps):
         (x,), (a,) = args, axes
         return bind(self, (x,), {"reps": (*reps[:a], 1, *reps[a:])}), a
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
 
     def lower(self, em, out, x, *, reps):
         shape = x.aval.shape

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._base.tree import tree_flatten, tree_unflatten
+from gradix._core.divisions import entries
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
@@ -25,6 +26,9 @@ class StopGradient(NonDifferentiable, Primitive):
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
 
     def lower(self, em, out, x):
         return x
@@ -50,6 +54,9 @@ class Name(Primitive):
 
     def batch(self, size, args, axes, *, name):
         return bind(self, args, {"name": name}), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
 
     def lower(self, em, out, x, *, name):
         return x
@@ -82,6 +89,9 @@ class OptimizationBarrier(Primitive):
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), list(axes)
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(a) for a in avals]
 
     def lower(self, em, outs, *xs):
         return em.ops("optimization_barrier", outs, *xs)

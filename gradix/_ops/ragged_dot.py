@@ -16,6 +16,7 @@ from gradix._ops.dot import dot_general
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
+from gradix._ops.sharding import divided
 
 
 class RaggedDotDimensionNumbers:
@@ -153,6 +154,9 @@ def ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers: Ragg
         <BLANKLINE>
                [[13.]]], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(ragged_dot_general, out_sharding, lhs, rhs, group_sizes, ragged_dot_dimension_numbers,
+                       precision, preferred_element_type, group_offset)
     lhs, rhs, group_sizes = (as_operand("ragged_dot_general", x) for x in (lhs, rhs, group_sizes))
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general does not take a group_offset: give group_sizes and rhs from that "
@@ -203,6 +207,8 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
                [5.],
                [5.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(ragged_dot, out_sharding, lhs, rhs, group_sizes, precision, preferred_element_type, group_offset)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset,
                               out_sharding)

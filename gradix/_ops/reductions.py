@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import add, div, max_p, min_p, mul
 from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _sum, reduce_sum_p
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
+from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
+from gradix._ops.shape import squeeze
+from gradix._ops.sharding import divided
 
-_TYPES_LIMIT = 4096
 _WIDE = np.dtype("float32")
 
 
@@ -28,16 +33,14 @@ class Reduction(Primitive):
     def __init__(self, name: str, ufunc, hlo: str, identity, accepts: frozenset):
         super().__init__(name)
         self.ufunc, self.hlo, self.identity, self.accepts = ufunc, hlo, identity, accepts
-        self._types: dict[tuple, Any] = {}
+        self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
     def abstract(self, x, *, axes, out_sharding=None):
         found = self._types.get((x, axes))
         if found is None:
             self.check_dtype(x)
             found = make_aval(drop_axes(self.name, x, axes), x.dtype, x.weak_type)
-            if len(self._types) >= _TYPES_LIMIT:
-                self._types.clear()
-            self._types[x, axes] = found
+            self._types.keep((x, axes), found)
         return found
 
     def check_dtype(self, x) -> None:
@@ -56,6 +59,9 @@ class Reduction(Primitive):
         (x,), (a,) = args, in_axes
         axes = tuple([i + (i >= a) for i in axes])
         return bind(self, (x,), {"axes": axes, **params}), a - sum(i < a for i in axes)
+
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
 
     def lower(self, em, out, x, *, axes, out_sharding=None):
         initial = em.constant(self.identity(out.dtype), make_aval((), out.dtype))
@@ -227,6 +233,9 @@ class ArgExtremum(NonDifferentiable, Primitive):
         axis += axis >= a
         return bind(self, (x,), {"axes": (axis,), "index_dtype": index_dtype}), a - (axis < a)
 
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
+
     def lower(self, em, out, x, *, axes, index_dtype):
         # Two plain reductions, which become vectors where one over (value, index) pairs does not.
         aval, (axis,) = x.aval, axes
@@ -282,6 +291,8 @@ def reduce_sum(operand, axes, *, out_sharding=None):
         >>> lax.reduce_sum(jnp.ones((2, 3)), axes=(1,))
         Array([3., 3.], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(reduce_sum, out_sharding, operand, axes)
     x = operand if isinstance(operand, Array) else as_operand("reduce_sum", operand)
     if x.aval.dtype not in dtypes.NUMERIC:
         raise TypeError(f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
@@ -400,8 +411,3 @@ def _arg_reduce(prim, operand, axis, index_dtype):
     x = as_operand(prim.name, operand)
     index_dtype = dtypes.requested_dtype(index_dtype, prim.name, stacklevel=4)
     return bind(prim, (x,), {"axes": (index(axis),), "index_dtype": index_dtype})
-
-
-from gradix._ops.arithmetic import add, div, max_p, min_p, mul  # noqa: E402
-from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402
-from gradix._ops.shape import squeeze  # noqa: E402

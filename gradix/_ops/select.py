@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged
 from gradix._core.dtypes import BOOL, INTEGER
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -99,6 +100,9 @@ class SelectN(Primitive):
         if which.aval.ndim and not any(c.aval.ndim for c in cases):
             cases[0] = broadcast_in_dim(cases[0], full, ())
         return choose(which, *cases), axis
+
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, which, *cases):
         cases = [c if c.aval.shape == out.shape else em.spread(c, out.shape) for c in cases]

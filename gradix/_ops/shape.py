@@ -6,12 +6,14 @@ from operator import index, itemgetter, methodcaller
 
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, reshaped
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose as permute, transpose_p
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
+from gradix._ops.sharding import divided
 
 
 class Reshape(Structural):
@@ -51,6 +53,9 @@ class Reshape(Structural):
             dimensions = (0, *[d + 1 for d in dimensions])
         return bind(self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}), 0
 
+    def divide(self, mesh, avals, outs, params):
+        return [reshaped(avals[0], params["new_sizes"], mesh)]
+
     def lower(self, em, out, x, *, new_sizes, dimensions):
         if dimensions is not None:
             x = em.transpose(x, dimensions)
@@ -86,6 +91,9 @@ class Squeeze(Structural):
         dims = tuple([d + (d >= a) for d in dimensions])
         return bind(self, (x,), {"dimensions": dims}), a - sum([d < a for d in dims])
 
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["dimensions"]])]
+
     def lower(self, em, out, x, *, dimensions):
         return em.reshape(x, out.shape)
 
@@ -118,6 +126,9 @@ class Rev(Structural):
         (x,), (a,) = args, axes
         return rev(x, tuple([d + (d >= a) for d in dimensions])), a
 
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
     def lower(self, em, out, x, *, dimensions):
         return em.reverse(x, dimensions)
 
@@ -137,7 +148,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         operand: an array.
         new_sizes: the shape; its sizes multiply to those of the operand.
         dimensions: the order in which the operand's axes are read, when not its own.
-        out_sharding: accepted for compatibility; it decides placement, not values.
+        out_sharding: how the result is to be divided.
 
     Example:
         >>> from gradix import lax
@@ -145,6 +156,8 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         Array([[0, 1],
                [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(reshape, out_sharding, operand, new_sizes, dimensions)
     operand, = arrays("reshape", operand)
     new_sizes = canonical_shape(new_sizes, "new_sizes")
     aval = operand.aval
@@ -230,7 +243,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         operand: an array or number.
         shape: the result's shape.
         broadcast_dimensions: for each axis of `operand`, which axis of the result it is; increasing.
-        out_sharding: accepted for compatibility; it decides placement, not values.
+        out_sharding: how the result is to be divided.
 
     Example:
         >>> from gradix import lax
@@ -238,6 +251,8 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         Array([[0, 0, 0],
                [1, 1, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions)
     operand, = arrays("broadcast_in_dim", operand)
     shape = canonical_shape(shape)
     check_sizes("broadcast_in_dim", shape)
@@ -258,6 +273,8 @@ def broadcast(operand, sizes, *, out_sharding=None):
         >>> lax.broadcast(1.0, (2,))
         Array([1., 1.], dtype=float32, weak_type=True)
     """
+    if out_sharding is not None:
+        return divided(broadcast, out_sharding, operand, sizes)
     operand, = arrays("broadcast", operand)
     sizes = canonical_shape(sizes, "sizes")
     if not sizes:

@@ -1,21 +1,31 @@
 """Primitives that say where a value lies within a program: sharding_constraint, reshard, shard_alike."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
+from gradix._base import config as _config
+from gradix._core.array import as_array
 from gradix._core.aval import located
+from gradix._core.divisions import entries, explicit_part, mesh_of
 from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
+from gradix._core.operators import Array
 from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
-from gradix._core.trace import bind
+from gradix._core.trace import bind, install_reshard, state
 from gradix._ops.basis import move_axis, to_axis
+
+_options = _config.state
 
 
 class Constraint(Primitive):
     """The operand itself, divided as `sharding` says; its cotangent is divided likewise."""
 
     effectful = True
-    mesh = MeshTraits(placed=True)
+    mesh = MeshTraits(placed=True, divides=True)
     live = "elements"
 
     def effects(self, params):
@@ -69,19 +79,53 @@ def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
 
 
 class Reshard(Constraint):
-    """A constraint that also sets the sharding in the operand's type."""
+    """A constraint that also sets the division in the operand's type."""
 
     def abstract(self, x, *, sharding):
-        return typed(x, sharding)
+        return located(x.plain, vma=x.vma, division=explicit_part(sharding, x.ndim))
+
+    def show(self, params):
+        return {}                               # the type of the result tells
+
+    def transpose(self, ct, x, *, sharding):
+        return [ct]                             # divided as the operand is, by whoever adds cotangents up
+
+    def batch(self, axis, args, axes, *, sharding):
+        (x,), (a,) = args, axes
+        row = entries(x.aval)
+        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, row[a])}), 0
 
 
-def typed(aval, sharding):
-    """The type, with the sharding over explicit mesh axes in it."""
-    mesh = sharding.mesh.abstract_mesh
-    if AxisType.Explicit not in mesh.axis_types:
-        return located(aval.plain, vma=aval.vma)
-    spec = PartitionSpec(*sharding.spec, *[None] * (aval.ndim - len(sharding.spec)))
-    return located(aval.plain, vma=aval.vma, sharding=NamedSharding(mesh, spec))
+class ToAuto(Primitive):
+    """The operand itself, whose division is from here on the compiler's matter."""
+
+    mesh = MeshTraits(divides=True)
+    live = "elements"
+
+    def abstract(self, x, *, axes=None):
+        if x.division is None or axes is None:
+            return located(x.plain, vma=x.vma)
+        mesh = x.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
+        return located(x.plain, vma=x.vma, division=explicit_part(NamedSharding(mesh, x.division.spec), x.ndim))
+
+    def show(self, params):
+        return {}
+
+    def host(self, x, *, axes=None):
+        return x
+
+    def jvp(self, primals, tangents, **params):
+        t, = tangents
+        return bind(self, primals, params), None if t is None else bind(self, (t,), params)
+
+    def transpose(self, ct, x, *, axes=None):
+        return [ct]
+
+    def batch(self, size, args, in_axes, *, axes=None):
+        return bind(self, args, {"axes": axes}), in_axes[0]
+
+    def lower(self, em, out, x, *, axes=None):
+        return x
 
 
 class ShardAlike(Primitive):
@@ -116,4 +160,67 @@ class ShardAlike(Primitive):
 
 
 shard_alike_p = ShardAlike("shard_alike")
-sharding_constraint_p, reshard_p = Constraint("sharding_constraint"), Reshard("reshard")
+sharding_constraint_p, reshard_p, to_auto_p = Constraint("sharding_constraint"), Reshard("reshard"), ToAuto("to_auto")
+
+
+def reshard(x, sharding):
+    """`x` divided anew, and its type with it; None leaves the division to the compiler."""
+    return bind(to_auto_p, (x,), {}) if sharding is None else bind(reshard_p, (x,), {"sharding": sharding})
+
+
+install_reshard(reshard)
+_jit: list[Callable] = []
+_programs: dict[tuple, Callable] = {}
+
+
+def install_jit(function) -> None:
+    """Set what compiles a function; `_api` does this once, at import."""
+    _jit[:] = [function]
+
+
+def asked(name: str, out_sharding, operands=()) -> NamedSharding:
+    """The argument `out_sharding` of a function: a PartitionSpec is on the mesh in force, or on the operands'.
+
+    Raises:
+        TypeError: it is no NamedSharding or PartitionSpec.
+        ValueError: there is no mesh.
+    """
+    if isinstance(out_sharding, NamedSharding):
+        return out_sharding
+    if not isinstance(out_sharding, PartitionSpec):
+        raise TypeError(f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec instances. Got "
+                        f"{type(out_sharding)}.")
+    mesh = _options.gradix_mesh
+    if mesh is None or not mesh.axis_names:
+        mesh = mesh_of([x.aval for x in operands])
+    if mesh is None:
+        raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {name}: got "
+                         f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec).")
+    return NamedSharding(mesh, out_sharding)
+
+
+def divided(function: Callable, out_sharding, *args, **options):
+    """`function(*args, **options)`, divided as `out_sharding` asks; on the way there the compiler divides."""
+    name = getattr(function, "__name__", "a function")
+    at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
+    operands = [as_array(args[i]) for i in at]
+    sharding = asked(name, out_sharding, operands)
+
+    def whole(*xs):
+        given = list(args)
+        for i, x in zip(at, xs):
+            given[i] = bind(to_auto_p, (x,), {}) if x.aval.division is not None else x
+        return reshard(function(*given, **options), sharding)
+    if state.stage is not None:
+        return whole(*operands)
+    rest = tuple([None if i in at else (type(a), a) for i, a in enumerate(args)])
+    try:
+        key = function, rest, tuple(options.items()), sharding
+        found = _programs.get(key)
+    except TypeError:                           # an argument without a hash
+        return _jit[0](whole)(*operands)
+    if found is None:
+        if len(_programs) >= 1024:
+            _programs.clear()
+        found = _programs[key] = _jit[0](whole)
+    return found(*operands)

@@ -12,21 +12,9 @@ from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
-from gradix._ops.exact_lowering import on_branch
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
-from gradix._ops.vectors.lowering import (
-    lower_cbrt,
-    lower_exp,
-    lower_exp2,
-    lower_expm1,
-    lower_log,
-    lower_log1p,
-    lower_power,
-    lower_rsqrt,
-    lower_sqrt,
-)
 
 
 def _host_logistic(x):
@@ -128,27 +116,31 @@ def _host_expm1(x):
     return out
 
 
-exp_p = Elementwise("exp", np.exp, hlo=lower_exp, dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True,
+def _lower_exp2(em, out, x):
+    return em.op("power", out, em.splat(2, out), x)
+
+
+exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True,
                     keeps_nan=True)
-exp2_p = Elementwise("exp2", np.exp2, hlo=lower_exp2, dtypes=INEXACT,
+exp2_p = Elementwise("exp2", np.exp2, hlo=_lower_exp2, dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True, keeps_nan=True)
-log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo=lower_log, dtypes=INEXACT, singular=True, keeps_nan=True)
-expm1_p = Elementwise("expm1", _host_expm1, hlo=lower_expm1, dtypes=INEXACT, float_host=np.expm1,
+log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True)
+expm1_p = Elementwise("expm1", _host_expm1, hlo="exponential_minus_one", dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True, keeps_nan=True)
-log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo=lower_log1p, dtypes=INEXACT, singular=True,
+log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True,
                       keeps_nan=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)), keeps_nan=True)
-sqrt_p = Elementwise("sqrt", np.sqrt, hlo=on_branch(lower_sqrt, real=False), dtypes=INEXACT,
+sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True, keeps_nan=True)
-rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo=lower_rsqrt, dtypes=INEXACT,
+rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True, keeps_nan=True)
-cbrt_p = Elementwise("cbrt", np.cbrt, hlo=lower_cbrt, dtypes=INEXACT - COMPLEX,
+cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y: lower_power(em, out, x, em.convert(y, out.dtype)), singular=True, formula="long")
+             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True, formula="long")
 def exp(x, *, accuracy=None):
     """`eˣ`, elementwise.
 

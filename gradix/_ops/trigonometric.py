@@ -8,24 +8,9 @@ from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
 from gradix._ops.complex_parts import neg
-from gradix._ops.exact_lowering import by_kind, complex_cosine, complex_sine, on_branch
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
-from gradix._ops.vectors.lowering import (
-    lower_acos,
-    lower_acosh,
-    lower_asin,
-    lower_asinh,
-    lower_atan,
-    lower_atan2,
-    lower_atanh,
-    lower_cos,
-    lower_cosh,
-    lower_sin,
-    lower_sinh,
-    lower_tan,
-)
 
 
 def _one(x):
@@ -41,7 +26,7 @@ def _host_atan2(x, y):
 
 def _lower_atan2(em, out, x, y):
     if out.dtype not in COMPLEX:
-        return lower_atan2(em, out, x, y)
+        return em.op("atan2", out, x, y)
     i = em.splat(1j, out)
     size = em.op("sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y)))
     turn = em.op("divide", out, em.op("add", out, y, em.op("multiply", out, i, x)), size)
@@ -53,27 +38,27 @@ def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo=by_kind(lower_sin, complex_sine), dtypes=INEXACT,
+sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT,
                     formula="periodic")
-cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo=by_kind(lower_cos, complex_cosine), dtypes=INEXACT,
+cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT,
                     formula="periodic")
-tan_p = Elementwise("tan", np.tan, hlo=lower_tan, dtypes=INEXACT,
+tan_p = Elementwise("tan", np.tan, hlo="tan", dtypes=INEXACT,
                     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True, formula="periodic")
-asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo=on_branch(lower_asin),
+asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
                      dtypes=INEXACT, singular=True)
 acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
-                     hlo=on_branch(lower_acos, real=False, imag=-1), dtypes=INEXACT, singular=True)
-atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo=on_branch(lower_atan), dtypes=INEXACT)
+                     hlo="chlo.acos", dtypes=INEXACT, singular=True)
+atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
-sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo=lower_sinh, dtypes=INEXACT, singular=True)
-cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo=lower_cosh, dtypes=INEXACT, singular=True)
+sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
+cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT, singular=True)
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
-                      hlo=on_branch(lower_asinh), dtypes=INEXACT)
-acosh_p = Elementwise("acosh", np.arccosh, hlo=on_branch(lower_acosh, real=False), dtypes=INEXACT,
+                      hlo="chlo.asinh", dtypes=INEXACT)
+acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))), singular=True)
 atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
-                      hlo=on_branch(lower_atanh), dtypes=INEXACT, singular=True)
+                      hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 
 
 def sin(x, *, accuracy=None):

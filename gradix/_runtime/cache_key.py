@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 
+from gradix._base.lazy import lazy_module
 from gradix._runtime import xla
 from gradix._runtime.cores import cores
 from gradix._version import __version__
+
+hashlib = lazy_module("hashlib")
 
 _FORMAT = 1
 

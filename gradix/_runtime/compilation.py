@@ -5,6 +5,7 @@ import time
 from typing import NamedTuple
 
 from gradix._base import config, events
+from gradix._base.bounded import BoundedCache
 from gradix._runtime import disk_cache, xla
 from gradix._runtime.cache_key import key_of
 from gradix._stablehlo.module import LoweredModule
@@ -79,16 +80,14 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
     return Obtained(made, False)
 
 
-_recent: dict[tuple, xla.Executable] = {}       # of several devices: eager calls spell their programs anew each time
-_RECENT_LIMIT = 256
+# Of several devices: eager calls lower their programs anew each time.
+_recent: BoundedCache[tuple, xla.Executable] = BoundedCache(256, drop=1)
 xla.on_renewal(_recent.clear)
 
 
 def _remember(known: tuple | None, made: xla.Executable) -> None:
     if known is not None:
-        if len(_recent) >= _RECENT_LIMIT:
-            del _recent[next(iter(_recent))]
-        _recent[known] = made
+        _recent.keep(known, made)
 
 
 def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable | None:

@@ -7,7 +7,6 @@ so that a reader sees an old file, a new file or none, whatever happens to the w
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import stat
@@ -16,6 +15,9 @@ import time
 from typing import Any
 
 from gradix._base import config, events
+from gradix._base.lazy import lazy_module
+
+hashlib = lazy_module("hashlib")
 
 _MAGIC = b"gradix\x00\x01"
 _HEADER = len(_MAGIC) + 8 + 32                     # magic, length of the payload, digest of key and payload

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix._base import config
+from gradix._base.bounded import BoundedCache
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
+from gradix._core.divisions import entries, explicit_part
 from gradix._core.dtypes import float0
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
@@ -22,17 +24,12 @@ from gradix._runtime.program import lower
 from gradix._stablehlo.module import LoweredModule
 
 _options = config.state
-_placements: dict[Sharding, Placement] = {}
+_placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
 
 
 def committed(sharding: Sharding) -> Placement:
     """The placement of arrays put there for good."""
-    found = _placements.get(sharding)
-    if found is None:
-        if len(_placements) > 4096:
-            _placements.clear()
-        found = _placements[sharding] = Placement(sharding)
-    return found
+    return _placements.get(sharding) or _placements.keep(sharding, Placement(sharding))
 
 
 def sharding_of(array) -> Sharding:
@@ -99,6 +96,8 @@ class PlacedProgram:
         outs = list(out_shardings or [None] * len(closed.out_avals))
         if mesh is None:
             outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
+        elif mesh.are_all_axes_explicit:
+            outs = [o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a))) for o, a in zip(outs, closed.out_avals)]
         if lowered is None:
             lowered = spelled(closed, name, home, ins, outs, donated, keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
@@ -106,7 +105,7 @@ class PlacedProgram:
         self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         places = [committed(s) for s in self.executable.out_shardings]
-        self.out_avals = [located(a.plain, p) for a, p in zip(lowered.out_avals, places)]
+        self.out_avals = [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(lowered.out_avals, places)]
         everywhere = whole_on(home)
         self.in_shardings = [s if s is not None else everywhere for s in ins]
         self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
@@ -118,7 +117,7 @@ class PlacedProgram:
 
     def uncommit(self) -> None:
         """Let the results be free to go elsewhere, as results on the default device are."""
-        self.out_avals = [located(a.plain, Placement(a.place.sharding, False)) for a in self.out_avals]
+        self.out_avals = [located(a.plain, Placement(a.place.sharding, False), division=a.division) for a in self.out_avals]
         self.call = _caller(self)
 
 

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from gradix._base import config
+from gradix._base.bounded import BoundedCache
 
 config.define("gradix_eager", "auto", ("auto", "xla", "host"), traced=True)
 _options = config.state
 
 # What the options ask of eager work, by trace context: the mode, and whether results are checked for NaN or inf.
-_modes: dict[tuple, tuple[str, bool, bool]] = {}
+_modes: BoundedCache[tuple, tuple[str, bool, bool]] = BoundedCache(256)
 
 
 def mode_of(context) -> tuple[str, bool, bool]:
@@ -16,10 +17,7 @@ def mode_of(context) -> tuple[str, bool, bool]:
     "auto": NumPy up to a primitive's `host_limit` elements, where it is quicker than XLA's dispatch and needs no
     compilation; the limits were measured (docs/performance.md). "host" and "xla" override.
     """
-    if len(_modes) > 256:
-        _modes.clear()
-    found = _modes[context] = (_options.gradix_eager, _options.jax_debug_nans, _options.jax_debug_infs)
-    return found
+    return _modes.keep(context, (_options.gradix_eager, _options.jax_debug_nans, _options.jax_debug_infs))
 
 
 def modes() -> dict:

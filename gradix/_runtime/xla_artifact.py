@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from io import BytesIO
 
+from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._runtime.xla_mlir import context, ir
 from gradix._stablehlo.types import tensor_type
@@ -35,7 +36,7 @@ def serialize(text: str) -> bytes:
 
 # -- artifacts of unknown origin ----------------------------------------------------------------------------------
 
-_trusted: set[bytes] = set()            # digests of artifacts that may be read in this process
+_trusted: BoundedCache[bytes, bool] = BoundedCache(4096)    # digests of artifacts that may be read in this process
 _SECONDS = 120                          # for reading one in a process of its own
 _READ = ("import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import _jax_mlir_ext as ext; "
          "from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = ir.DialectRegistry(); ext.register_dialects(registry); "
@@ -51,9 +52,7 @@ def digest(artifact: bytes) -> bytes:
 
 def trust(known: bytes) -> None:
     """Let the artifact of this digest be read: it is as some process of this library wrote it."""
-    if len(_trusted) > 4096:
-        _trusted.clear()
-    _trusted.add(known)
+    _trusted.keep(known, True)
 
 
 def _check(artifact: bytes) -> None:
@@ -161,6 +160,17 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unuse
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
     return _functions(code, unused)
+
+
+def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[str], bool]:
+    """The functions of a module as they are, its symbolic shapes too.
+
+    Returns:
+        The name of the function that computes the results, the texts of all, and whether its first argument is of 64 bits.
+    """
+    symbol, texts = _functions(text, unused)
+    head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
+    return symbol, texts, re.search(r"@[\w.$]+\(%\w+: tensor<i64>", head) is not None
 
 
 def _first_message(text: str) -> str:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 from jaxlib import _jax
 
+from gradix._base.bounded import BoundedCache
 from gradix._runtime.xla_client import RuntimeFailure, place
 from gradix._stablehlo.types import storage_dtype
 
@@ -21,8 +22,7 @@ class Physical:
         self.shape, self.dtype, self.weak_type, self.ndim = shape, dtype, False, len(shape)
 
 
-_TABLE_LIMIT = 1 << 16
-_physicals: dict = {}
+_physicals: BoundedCache = BoundedCache(1 << 16)
 _ALIASES, _COPIES = _jax.HostBufferSemantics.ZERO_COPY, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SMALL = 1 << 16
 _FEW = 1 << 12
@@ -32,9 +32,7 @@ _bit_widths: dict[np.dtype, int] = {}
 def physical(aval) -> Physical:
     found = _physicals.get(aval)
     if found is None:
-        if len(_physicals) >= _TABLE_LIMIT:
-            _physicals.clear()
-        found = _physicals[aval] = Physical(tuple(aval.shape), storage_dtype(aval.dtype))
+        found = _physicals.keep(aval, Physical(tuple(aval.shape), storage_dtype(aval.dtype)))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
@@ -57,7 +58,7 @@ class Layout:
         return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)]) for i in self.own]
 
 
-_layouts: dict[tuple, Layout] = {}
+_layouts: BoundedCache[tuple, Layout] = BoundedCache(4096)
 on_renewal(_layouts.clear)
 
 
@@ -65,9 +66,7 @@ def layout_of(sharding: Sharding, ndim: int) -> Layout:
     key = (sharding, ndim)
     found = _layouts.get(key)
     if found is None:
-        if len(_layouts) > 4096:
-            _layouts.clear()
-        found = _layouts[key] = Layout(sharding, ndim)
+        found = _layouts.keep(key, Layout(sharding, ndim))
     return found
 
 

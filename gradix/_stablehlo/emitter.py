@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.source import any_scopes
-from gradix._core.aval import make_aval
+from gradix._core.aval import make_aval, seen
 from gradix._stablehlo.attributes import string
 from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.dimensions import SIZE
@@ -78,6 +78,8 @@ class Emitter(Contractions):
             found = NotImplemented if known is None else self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
             if found is NotImplemented:
                 found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
+            if seen.divisions and self.meshes.devices is not None:
+                found = self._divided(found, outvars)
             if type(found) is Value:
                 env[outvars[0]] = found
             else:
@@ -111,6 +113,18 @@ class Emitter(Contractions):
                     return found
         return NotImplemented
 
+    def _divided(self, found, outvars):
+        """Results as their types say that they are divided."""
+        values = [found] if type(found) is Value else found
+        out = []
+        for value, var in zip(values, outvars):
+            division = var.aval.division
+            if division is not None:
+                text = self.meshes.text(division.mesh, division.spec, var.aval.ndim, not division.mesh.are_all_axes_explicit)
+                value = self.op("sdy.sharding_constraint", var.aval, value, attrs=f"sharding = #sdy.sharding{text}")
+            out.append(value)
+        return out[0] if type(found) is Value else out
+
     def _place(self, start: int, eqn) -> None:
         """End the lines from `start` on, where they have no location yet, with that of an equation."""
         at = eqn.source
@@ -128,7 +142,7 @@ class Emitter(Contractions):
             raise NotImplementedError(
                 f"primitive '{primitive.name}' cannot be compiled: it has neither a `lower` nor an `expand` rule. "
                 f"Add a method `lower(em, out, *values, **params)` to class {type(primitive).__name__}.")
-        avals = tuple([v.aval for v in ins])
+        avals = tuple([v.aval if v.aval.division is None else v.aval.plain for v in ins])
         try:
             key = primitive, avals, *[(k, _exact(v)) for k, v in params.items()]
             closed = self._expansions.get(key)
@@ -144,7 +158,8 @@ class Emitter(Contractions):
         """Write a Python function of arrays, made of primitives, applied to values."""
         if self.trace_expand is None:
             raise NotImplementedError("this emitter was given no trace_expand")
-        closed = self.trace_expand(fn, tuple([v.aval for v in values]), params)
+        avals = tuple([v.aval if v.aval.division is None else v.aval.plain for v in values])
+        closed = self.trace_expand(fn, avals, params)
         return self.inline(closed.jaxpr, closed.consts, values)
 
     # -- private functions ------------------------------------------------------------------------------------------

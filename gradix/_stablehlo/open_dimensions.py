@@ -8,6 +8,8 @@ from gradix._core.dimensions.solving import Solver
 from gradix._stablehlo.attributes import string
 from gradix._stablehlo.dimensions import SIZE
 
+_DIRECTION = {">=": "GE", "<=": "LE", "==": "EQ"}
+
 
 class Place(NamedTuple):
     """An axis of an argument."""
@@ -65,6 +67,11 @@ class OpenDimensions:
                 f"Expected value >= 1 for dimension variable '{name}', got {{0}}."), rest)
         em.variables = dict(sorted(values.items()))
         self._check_others(em, args, sizes)
+        for text, (left, relation, right) in self.solver.scope.constraints if self.solver.scope is not None else ():
+            if {n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()} <= values.keys():
+                x, y = em.dimension(left), em.dimension(right)
+                _assert(em, em.compare(x, y, _DIRECTION[relation]), self._message(
+                    f"The sizes do not satisfy the constraint {text}: its sides are {{0}} and {{1}}."), x, y)
 
     def _check_others(self, em, args: dict, sizes: dict) -> None:
         """Assert that the axes which determined no variable have the sizes that the variables say."""

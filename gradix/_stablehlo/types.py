@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core.aval import AbstractToken
 from gradix._core.dtypes import physical_dtype
 
@@ -17,9 +18,8 @@ _ELEMENTS = {
     "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN",
 }
 _BOOL = np.dtype(bool)
-_TABLE_LIMIT = 1 << 16
 _elements: dict = {}
-_tensors: dict = {}
+_tensors: BoundedCache = BoundedCache(1 << 16)
 
 
 def storage_dtype(dtype) -> np.dtype:
@@ -49,9 +49,7 @@ def tensor_type(aval) -> str:
             _check_size(aval)
             dims = "".join([f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape])
             found = f"tensor<{dims}{element_type(aval.dtype)}>"
-        if len(_tensors) >= _TABLE_LIMIT:
-            _tensors.clear()
-        _tensors[aval] = found
+        _tensors.keep(aval, found)
     return found
 
 

@@ -1,8 +1,10 @@
 """Batching: carry a mapped axis beside each value."""
 from __future__ import annotations
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.aval import ShapedArray
+from gradix._core.divisions import with_axis, without_axis
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Interpreter, Tracer, new_level, state
@@ -26,17 +28,13 @@ class AxisData:
         return hash((self.name, self.size))
 
 
-_EXAMPLES_LIMIT = 1 << 14
-_examples: dict[tuple, ShapedArray] = {}
+_examples: BoundedCache[tuple, ShapedArray] = BoundedCache(1 << 14)
 
 
 def example_aval(key):
     """The type of one example of (aval, mapped axis)."""
     a, axis = key
-    if len(_examples) >= _EXAMPLES_LIMIT:
-        _examples.clear()
-    found = _examples[key] = a.update(shape=a.shape[:axis] + a.shape[axis + 1:])
-    return found
+    return _examples.keep(key, without_axis(a, axis))
 
 
 class BatchTracer(Tracer):
@@ -82,9 +80,6 @@ class BatchTrace(Interpreter):
         return found
 
     def interpret(self, prim, args, params):
-        return self.map(prim, args, params) if self.done is None else self.done.once(self.map, prim, args, params)
-
-    def map(self, prim, args, params):
         vals, axes = [], []
         for a in args:
             if type(a) is BatchTracer and a._trace is self:
@@ -111,14 +106,14 @@ class EmptyBatchTrace(BatchTrace):
     Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no features, ...
     """
 
-    def map(self, prim, args, params):
+    def interpret(self, prim, args, params):
         if not (prim.named or prim.effectful or next(jaxprs_in_params(params), None)):
             types = prim.abstract(*[a.aval for a in args], **params)
             results = types if prim.multiple_results else [types]
             if not any(isinstance(t.dtype, dtypes.ExtendedDType) for t in results):
                 outs = [BatchTracer(self, zeros(insert_axis(t, 0, 0)), 0) for t in results]
                 return outs if prim.multiple_results else outs[0]
-        return super().map(prim, args, params)
+        return super().interpret(prim, args, params)
 
 
 def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
@@ -168,7 +163,7 @@ def insert_axis(aval, size, axis):
     """The type of `aval` with a mapped axis at `axis`."""
     if axis is None:
         return aval
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return with_axis(aval, size, axis)
 
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
@@ -181,4 +176,4 @@ def mapped_aval(size, axis, aval):
     if axis is None:
         return aval
     assert aval.shape[axis] == size, (aval, size, axis)
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+    return without_axis(aval, axis)

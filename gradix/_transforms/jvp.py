@@ -39,9 +39,6 @@ class JVPTrace(Interpreter):
     doing = "differentiating"
 
     def interpret(self, prim, args, params):
-        return self.push(prim, args, params) if self.done is None else self.done.once(self.push, prim, args, params)
-
-    def push(self, prim, args, params):
         if self.done is not None and prim.inlining.in_high_orders and state.stage is not None:
             return eval_closed(params["jaxpr"], *args)
         primals, tangents = [], []

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.aval import make_aval
+from gradix._base.bounded import BoundedCache
+from gradix._core.aval import make_aval, seen
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
-from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
+from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
-from gradix._ops.cotangent_masks import Live, cut, guarded, joined, joined_all, passed
+from gradix._ops.cotangent_masks import Live
 from gradix._transforms.dce import without_dead
-from gradix._transforms.finite import is_suspect, mark, may_be_infinite
+from gradix._transforms.finite import is_suspect, mark
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
+from gradix._transforms.masked_pull import Masks
 from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
@@ -69,24 +71,23 @@ class LinearProgram:
         return self.transpose_live(cts, None)[0]
 
     def transpose_live(self, cts, lives) -> tuple[list, list]:
-        """As `transpose`, with what is live of cotangents (see _ops/live.py), None if all may be, in and out.
+        """As `transpose`, with the masks of what is live of each cotangent, in and out; None if all may be.
 
-        `lives` of None is not told, and asked for only where a coefficient may be infinite.
+        `lives` of None says that the caller knows of none; see `gradix._transforms.masked_pull`.
         """
-        total: list = [None] * self.count
-        known: dict = {}
+        total, masks = [None] * self.count, Masks(self.eqns, told=lives is not None)
         for i, (index, ct) in enumerate(zip(self.outs, cts)):
             if index is not None and ct is not None:
-                _add(total, known, index, ct, lives[i] if lives else None)
+                masks.add(total, index, ct, lives[i] if lives else None)
         before = state.place
         try:
-            self._pull(total, known, None if lives is None else True)
+            self._pull(total, masks)
         finally:
             state.place = before
         n = len(self.in_avals)
-        return total[:n], [known.get(i) for i in range(n)]
+        return total[:n], [masks.live.get(i) for i in range(n)]
 
-    def _pull(self, total: list, lives: dict, wanted: bool | None) -> None:
+    def _pull(self, total: list, masks: Masks) -> None:
         """Walk the equations backwards, each at the place in the user's program it was recorded at."""
         staging = state.stage is not None
         for e in reversed(self.eqns):
@@ -102,16 +103,14 @@ class LinearProgram:
                 if ct is None:
                     continue
                 total[e.first] = None
-            if lives or prim.selects is True or (prim.selects and prim.selects(e.params)):
-                if wanted is None:
-                    wanted = any(map(may_be_infinite, self.eqns))
-                if wanted:
-                    _pull_live(e, ct, total, lives)
-                    continue
+            if (masks.live or prim.selects) and masks.pull(e, ct, total):
+                continue
             back = prim.transpose(ct, *e.args, **e.params)
             for position, index in e.inputs:
                 c = back[position]
                 if c is not None:
+                    if seen.divisions:
+                        c = divided_like(c, e.args[position].aval)
                     have = total[index]
                     total[index] = c if have is None else add_any(have, c)
 
@@ -131,57 +130,15 @@ class LinearProgram:
         return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count)
 
 
-def _add(total: list, lives: dict, index: int, ct, live) -> None:
-    """Add a cotangent, of which only what is `live` is not zero; None if all may be."""
-    have = total[index]
-    if have is None:
-        total[index] = ct
-        if live is not None:
-            lives[index] = live
-        return
-    total[index], before = add_any(have, ct), lives.pop(index, None)
-    if before is not None and live is not None:
-        lives[index] = joined(before, live)
-
-
-def _pull_live(e: TapeEqn, ct, total: list, lives: dict) -> None:
-    """Transpose one equation, knowing what is live of its cotangent."""
-    prim, args, found = e.primitive, e.args, [lives.pop(e.first + i, None) for i in range(len(e.avals))]
-    if prim.live == "call":
-        back, out = prim.transpose_live(ct, found, *args, **e.params)
-        for position, index in e.inputs:
-            if back[position] is not None:
-                _add(total, lives, index, back[position], out[position])
-        return
-    live = joined_all([f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found)
-    if live is not None and live.shape and prim.live is None:
-        live = None
-    harmful = live is not None and may_be_infinite(e)
-    if harmful and prim.neutral is not None:
-        args = guarded(prim, args, live)
-    back = prim.transpose(ct, *args, **e.params)
-    for position, index in e.inputs:
-        c = back[position]
-        if c is not None:
-            if harmful and prim.live is None:
-                c = cut(c, live)
-            _add(total, lives, index, c, passed(prim, position, args, e.params, e.avals[0], live))
-
-
 def _only_backward(jaxpr) -> bool:
     return any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
 
 
-_markers: dict = {}
+_markers: BoundedCache = BoundedCache(4096)
 
 
 def _marker(aval) -> Linear:
-    found = _markers.get(aval)
-    if found is None:
-        if len(_markers) > 4096:
-            _markers.clear()
-        found = _markers[aval] = Linear(aval)
-    return found
+    return _markers.get(aval) or _markers.keep(aval, Linear(aval))
 
 
 class Tape(Trace):
@@ -198,10 +155,7 @@ class Tape(Trace):
         self.count += 1
         return TapeTracer(self, aval, self.count - 1)
 
-    def process(self, prim, args, params):
-        return self._put(prim, args, params) if self.done is None else self.done.once(self._put, prim, args, params)
-
-    def _put(self, prim, args, params):
+    def interpret(self, prim, args, params):
         if not prim.multiple_results:
             return self._record(prim, args, params)
         if prim.inlining.on_tapes:
@@ -217,7 +171,7 @@ class Tape(Trace):
                 inputs.append((i, a.index))
                 args[i] = _marker(a.aval)
         out = prim.abstract(*avals, **params)
-        if state.manual:
+        if state.manual or seen.divisions:
             out = typed_results(prim, avals, params, out)
         first = self.count
         if prim.multiple_results:

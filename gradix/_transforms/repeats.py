@@ -86,5 +86,5 @@ def share(values, *traces) -> bool:
             x = getattr(x, "primal", None) if hasattr(x, "primal") else getattr(x, "val", None)
     for trace in around:
         if trace is not None and trace.done is None:
-            trace.done = Done()
+            trace.remember(Done())
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 from gradix._base import source
 from gradix._base.recursion_room import room_to_trace
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.aval import within
+from gradix._core.aval import seen, within
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
@@ -65,13 +65,10 @@ class StagingTrace(Trace):
             found = self.consts[id(a)] = (Var(aval), a)
         return found[0]
 
-    def process(self, prim, args, params):
-        return self.put(prim, args, params) if self.done is None else self.done.once(self.put, prim, args, params)
-
-    def put(self, prim, args, params):
+    def interpret(self, prim, args, params):
         invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
-        if state.manual:
+        if state.manual or seen.divisions:
             out = typed_results(prim, [v.aval for v in invars], params, out)
         effects = prim.effects(params) if prim.effectful else no_effects
         place = state.place or source.current()

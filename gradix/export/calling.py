@@ -18,6 +18,8 @@ from gradix._core.trace import bind
 from gradix._ops.basis import to_front
 from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._runtime import xla_artifact
+from gradix._stablehlo.dimensions import is_open
+from gradix._stablehlo.types import tensor_type
 
 
 def physical(aval):
@@ -61,13 +63,28 @@ class CallExported(Primitive):
         given = [values[name] for name in exported.explicit_dimensions]
         if len(exported.platforms) > 1:
             given.insert(0, exported.platforms.index(em.platform))
-        if any(type(n) is not int for n in values.values()):
-            raise NotImplementedError(f"the exported function '{exported.fun_name}' is called with symbolic shapes inside of a program "
-                                      "that is exported itself; call it with fixed shapes, or export the whole from its source.")
         kept = [xs[i] for i in exported.module_kept_var_idx]
+        if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
+            return _called_open(em, exported, given, kept, outs)
         symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given, [x.aval for x in kept], outs, em._unused)
         em.functions.extend(texts)
         return em.call(symbol, outs, *kept)
+
+
+def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
+    """The call of a module inside of one with symbolic shapes: what it takes and gives is converted to the types it was written with."""
+    symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
+    em.functions.extend(functions)
+    operands = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
+    types = [physical(exported.in_avals[i]) for i in exported.module_kept_var_idx]
+    operands += [_as_type(em, x, a) for x, a in zip(kept, types)]
+    results = em.call(symbol, [physical(a) for a in exported.out_avals], *operands)
+    return [_as_type(em, x, a) for x, a in zip(results, outs)]
+
+
+def _as_type(em, x, aval):
+    """A value under a type of the same sizes, known or not."""
+    return x if x.type == tensor_type(aval) else em.op("convert", aval, x)
 
 
 call_exported_p = CallExported("call_exported")
@@ -97,7 +114,8 @@ def variables_of(exported, avals) -> dict[str, Any]:
                          f"exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first.")
     if exported.scope is not None:
         check_constraints(exported.scope, values, lambda why: ValueError(
-            f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"))
+            f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"),
+            len(exported.constraints))
     return values
 
 

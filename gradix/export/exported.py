@@ -33,6 +33,8 @@ class Exported:
         module_kept_var_idx: the arguments that the module takes.
         uses_global_constants: whether the module takes dimensions or the platform.
         bound_dims: values of dimension variables that no argument has, by name.
+        constraints: what a call's sizes must satisfy, as texts.
+        assumptions: those of the constraints that answered a comparison while the function was traced, with the place that asked.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -66,6 +68,8 @@ class Exported:
     uses_global_constants: bool
     _get_vjp: Callable[[Exported], Exported] | None
     bound_dims: tuple[tuple[str, int], ...] = ()
+    constraints: tuple[str, ...] = ()
+    assumptions: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"

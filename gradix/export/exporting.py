@@ -143,6 +143,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
     effects = sorted(closed.jaxpr.effects, key=str)
+    scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals) for d in a.shape if type(d) is SymbolicDim), None)
     return Exported(
         fun_name=traced.name, in_tree=stage.in_tree, in_avals=in_avals, out_tree=traced.out_tree,
         out_avals=tuple([a.update(weak_type=False) for a in traced.jaxpr.out_avals]),
@@ -151,7 +152,9 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=1, platforms=platforms, ordered_effects=(),
         unordered_effects=tuple(effects), disabled_safety_checks=disabled, mlir_module_serialized=xla_artifact.serialize(text),
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
-        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled))
+        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled),
+        constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
+        assumptions=tuple(scope.assumptions) if scope is not None else ())
 
 
 class _Names:

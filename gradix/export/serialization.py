@@ -65,7 +65,7 @@ def _table(e, vjp_order: int) -> dict:
     }
     if vjp_order:
         out[17] = _table(e.vjp(), vjp_order - 1)
-    constraints = [text for text, _ in e.scope.constraints] if e.scope is not None else []
+    constraints = list(e.constraints)
     if constraints:
         out[CONSTRAINTS] = constraints
     checks = [(int(c.is_custom_call() is not None), c.is_custom_call() or "") for c in e.disabled_safety_checks]
@@ -162,7 +162,8 @@ def _fields(t: Table) -> tuple[dict, Any]:
         nr_devices=t.number(18, U32) or t.number(6, I16, 1), platforms=platforms,
         ordered_effects=tuple([x.text(0) for x in t.tables(10)]), unordered_effects=tuple([x.text(0) for x in t.tables(11)]),
         disabled_safety_checks=tuple([(x.number(0, I8), x.text(1)) for x in t.tables(12)]), mlir_module_serialized=module,
-        calling_convention_version=convention, module_kept_var_idx=kept, uses_global_constants=bool(t.number(16, BOOL)))
+        calling_convention_version=convention, module_kept_var_idx=kept, uses_global_constants=bool(t.number(16, BOOL)),
+        constraints=tuple(t.texts(CONSTRAINTS)))
     if t.has(DIGEST):
         checks = list(fields["disabled_safety_checks"])
         if t.bytes(DIGEST) != _digest(fields, checks, t.texts(CONSTRAINTS)):

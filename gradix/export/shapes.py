@@ -1,7 +1,7 @@
 """Symbolic shapes as users make them: from a text, or for the arrays of a pytree."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gradix._core.dimensions.scope import SymbolicScope as SymbolicScope
 
 
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None,
-                   like: Sequence[int | None] | None = None) -> tuple:
+                   like: Sequence[int | None] | None = None, assume: Mapping[str, int] | None = None) -> tuple:
     """A shape with symbolic dimensions, from its text.
 
     Args:
@@ -26,21 +26,26 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), s
         constraints: what holds of the variables besides that they are at least 1, such as ``"a <= 10"``.
         scope: where the variables are; by default a new scope with these constraints.
         like: a shape to take dimensions from.
+        assume: example sizes by name. With it, comparisons that the constraints leave undecided are answered as for these sizes
+            and become checks of every call; without it they raise. See `SymbolicScope`.
 
     Returns:
         A tuple of integers and symbolic dimensions.
 
     Raises:
-        ValueError: the text is malformed, or both `scope` and `constraints` are given.
+        ValueError: the text is malformed, or `scope` is given with `constraints` or `assume`.
 
     Example:
         >>> from gradix import export
         >>> export.symbolic_shape("b, 2*b + 1, _", like=(None, None, 3))
         (b, 2*b + 1, 3)
+        >>> n, = export.symbolic_shape("n", assume={"n": 16})
+        >>> n > 4, n.scope.constraints[0][0]
+        (True, 'n >= 5')
     """
     if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
+        scope = SymbolicScope(constraints, assume=assume)
+    elif constraints or assume is not None:
         raise ValueError("symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the start. Make "
                          "the scope with them, SymbolicScope(constraints).")
     if shape_spec is None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gradix import lax, numpy as jnp, random
+from gradix._api.constraints import divided
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix.random.floats import split_keys
@@ -32,6 +33,8 @@ def zeros(key, shape, dtype=None, out_sharding=None):
         >>> initializers.zeros(None, (2,))
         Array([0., 0.], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(zeros, out_sharding, key, shape, dtype)
     return jnp.zeros(shape, dtype)
 
 
@@ -43,6 +46,8 @@ def ones(key, shape, dtype=None, out_sharding=None):
         >>> initializers.ones(None, (2,))
         Array([1., 1.], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(ones, out_sharding, key, shape, dtype)
     return jnp.ones(shape, dtype)
 
 
@@ -57,6 +62,8 @@ def constant(value, dtype=None) -> Initializer:
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         return jnp.full(shape, value, dtype=_dtype(dtype, default))
     return init
 
@@ -73,6 +80,8 @@ def uniform(scale=1e-2, dtype=None) -> Initializer:
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.uniform(key, shape, dtype) * _number(scale, dtype)
     return init
@@ -90,6 +99,8 @@ def normal(stddev=1e-2, dtype=None) -> Initializer:
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.normal(key, shape, dtype) * _number(stddev, dtype)
     return init
@@ -107,6 +118,8 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initiali
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.truncated_normal(key, lower, upper, shape, dtype) * _number(stddev, dtype)
     return init
@@ -156,6 +169,8 @@ def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequenc
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype, shape = _dtype(dtype, default), tuple(shape)
         if mode not in _MODES:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}. Modes are {', '.join(_MODES)}.")
@@ -278,6 +293,8 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) < 2:
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}.")
@@ -311,6 +328,8 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
     default = dtype
 
     def init(key, shape, dtype=None, out_sharding=None):
+        if out_sharding is not None:
+            return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes of space, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._core import dtypes
@@ -36,6 +37,18 @@ class IndexUpdateHelper:
 
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
+
+
+def _get(array, index, mode, fill_value, unique_indices, indices_are_sorted, wrap_negative_indices):
+    return take_index(array, index, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
+                      indices_are_sorted=indices_are_sorted, wrap_negative_indices=wrap_negative_indices)
+
+
+def _changed(array, index, values, how, *options):
+    """The array with elements changed: by the operation of scatter that `how` names, or by a function of factors."""
+    if isinstance(how, str):
+        return _update(array, index, values, how, *options)
+    return _by_factors(how, array, index, values, *options)
 
 
 class IndexUpdateRef:
@@ -78,12 +91,14 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
             Array([ 1., -1.], dtype=float32)
         """
+        if out_sharding is not None:
+            return divided(_get, out_sharding, self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted,
+                           wrap_negative_indices)
         if mode is None and wrap_negative_indices:
             out = lax._host_get(self.array, self.index)
             if out is not None:
                 return out
-        return take_index(self.array, self.index, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
-                          indices_are_sorted=indices_are_sorted, wrap_negative_indices=wrap_negative_indices)
+        return _get(self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted, wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
@@ -94,8 +109,7 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[1].set(5.0)
             Array([0., 5., 0.], dtype=float32)
         """
-        return _update(self.array, self.index, values, "set", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("set", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def add(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
@@ -106,46 +120,45 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
             Array([1., 0., 2.], dtype=float32)
         """
-        return _update(self.array, self.index, values, "add", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("add", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def subtract(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                  out_sharding=None, wrap_negative_indices: bool = True):
         """The array with `values` taken from the elements."""
-        return _update(self.array, self.index, values, "sub", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("sub", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def multiply(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                  out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements multiplied by `values`."""
-        return _update(self.array, self.index, values, "mul", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("mul", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     mul = multiply
 
     def divide(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements divided by `values`; integers become floating-point numbers."""
-        return _by_factors(true_divide, self.array, self.index, values, indices_are_sorted, unique_indices, mode,
-                           wrap_negative_indices)
+        return self._with(true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def power(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
               out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements raised to the power `values`."""
-        return _by_factors(power, self.array, self.index, values, indices_are_sorted, unique_indices, mode,
-                           wrap_negative_indices)
+        return self._with(power, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def min(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements brought down to `values` where they are larger."""
-        return _update(self.array, self.index, values, "min", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("min", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def max(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements brought up to `values` where they are smaller."""
-        return _update(self.array, self.index, values, "max", indices_are_sorted, unique_indices, mode,
-                       wrap_negative_indices)
+        return self._with("max", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+
+    def _with(self, how, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding):
+        rest = how, indices_are_sorted, unique_indices, mode, wrap_negative_indices
+        if out_sharding is not None:
+            return divided(_changed, out_sharding, self.array, self.index, values, *rest)
+        return _changed(self.array, self.index, values, *rest)
 
     def apply(self, func, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
               wrap_negative_indices: bool = True):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.promotion import promote_all
@@ -50,7 +51,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
             True, False for left to right, or a list of pairs.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         ValueError: labels do not fit the operands, or sizes differ.
@@ -60,6 +61,9 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         >>> jnp.einsum("ij,kj->ik", jnp.ones((2, 3)), jnp.ones((4, 3))).shape
         (2, 4)
     """
+    if out_sharding is not None:
+        return divided(einsum, out_sharding, subscripts, *operands, out=out, optimize=optimize, precision=precision,
+                       preferred_element_type=preferred_element_type, _dot_general=_dot_general)
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported: arrays are immutable.")
     subscripts, operands = _as_text(subscripts, operands)

@@ -9,6 +9,8 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._core import dtypes
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import seen
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
@@ -197,6 +199,9 @@ def _like(name, a, value, dtype, shape, device, out_sharding):
     else:
         fill = _value_of(name, value, dtype)
         x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
+    is_free = device is None and out_sharding is None and shape is None
+    if is_free and seen.divisions and type(a) is ArrayImpl and a.aval.division is not None:
+        out_sharding = a.sharding                   # as the array is that it is like
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
@@ -26,7 +27,7 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
         weights: count each element with its weight.
         minlength: the least length of the result.
         length: the length of the result; larger numbers are left out. Needed where `x` is traced.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         TypeError: `x` holds no integers.
@@ -37,6 +38,8 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
         >>> jnp.bincount(jnp.array([1, 1, 3]))
         Array([0, 2, 0, 1], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(bincount, out_sharding, x, weights, minlength, length=length)
     del out_sharding
     x = as_operand("bincount", x)
     if x.aval.dtype == bool:

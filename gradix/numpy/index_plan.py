@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix import lax
+from gradix._base.bounded import BoundedCache
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core.dimensions.expression import is_symbolic_shape, larger, smaller
 
 SLICE, ARRAY = 0, 1
-_PLANS_LIMIT = 4096
 _INT32_END = 2 ** 31
 _WHOLE = (SLICE, None, None, None)
 
@@ -85,7 +85,7 @@ class _Axis:
         return self.count is self.size or self.start == 0 and self.count == self.size
 
 
-_plans: dict[tuple, IndexPlan] = {}
+_plans: BoundedCache[tuple, IndexPlan] = BoundedCache(4096)
 
 
 def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
@@ -103,9 +103,7 @@ def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
     found = _plans.get((shape, key, wrap))
     if found is None:
         found = _make(shape, key, wrap)
-        if len(_plans) >= _PLANS_LIMIT:
-            _plans.clear()
-        _plans[shape, key, wrap] = found
+        _plans.keep((shape, key, wrap), found)
     return found
 
 

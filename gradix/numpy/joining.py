@@ -7,11 +7,12 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of, no_out
@@ -268,9 +269,10 @@ def _split(name: str, ary, where, axis: int) -> list:
         if more and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
                              f"{parts} parts. array_split makes parts of unequal size.")
-        if is_symbolic_shape((more,)):
+        if is_undecided_remainder(more):
             raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; the remainder "
                                                  f"{more} is not known to be 0.")
+        more = more if type(more) is int else 0
         cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
     if any(s < 0 for s in sizes):
@@ -343,7 +345,7 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         axis: the axis to repeat along.
         total_repeat_length: the size of the result's axis, needed where `repeats` is traced; the result is cut, or its
             last element repeated further.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         ConcretizationTypeError: traced `repeats` without `total_repeat_length`.
@@ -353,6 +355,8 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         >>> jnp.repeat(jnp.arange(3), jnp.array([2, 0, 1]))
         Array([0, 0, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length)
     x = as_operand("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0

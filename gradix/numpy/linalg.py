@@ -6,6 +6,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
@@ -309,6 +310,9 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
         >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
+    if out_sharding is not None:
+        return divided(tensordot, out_sharding, x1, x2, axes=axes, precision=precision,
+                       preferred_element_type=preferred_element_type)
     return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
 
 

@@ -1,12 +1,15 @@
 """Where arrays are put: the `device` and `out_sharding` arguments."""
 from __future__ import annotations
 
+from gradix._api.constraints import asked, reshard
 from gradix._api.placing import device_put
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, is_staging
 
 
 def place(x: Array, device, out_sharding) -> Array:
-    """`x` on a device or under a sharding; traced arrays stay where the compiled program puts them."""
+    """`x` on a device or under a sharding; what is traced can only be divided, within the program."""
+    if device is None and out_sharding is not None and (isinstance(x, Tracer) or is_staging()):
+        return reshard(x, asked("out_sharding", out_sharding, (x,)))
     target = device if device is not None else out_sharding
     return x if target is None or isinstance(x, Tracer) else device_put(x, target)

@@ -7,6 +7,7 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
@@ -42,7 +43,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         a, b: arrays; one of a single axis is a row on the left, a column on the right.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         ValueError: an operand without axes; use `*`.
@@ -53,6 +54,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
         (2, 4)
     """
+    if out_sharding is not None:
+        return divided(matmul, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
     x = a if isinstance(a, Array) else as_operand("matmul", a)
     y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
@@ -107,7 +110,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         a, b: arrays; those without axes multiply.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         TypeError: the sizes of these axes differ.
@@ -117,6 +120,8 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         >>> jnp.dot(jnp.arange(3), jnp.arange(3))
         Array(5, dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(dot, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
     x, y = as_operand("dot", a), as_operand("dot", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
@@ -268,7 +273,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         axes: a number n for the last n axes of `a` with the first n of `b`; or the axes of each, as a pair.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         TypeError: the sizes differ, or there are not so many axes.
@@ -278,6 +283,8 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))).shape
         (2, 5)
     """
+    if out_sharding is not None:
+        return divided(tensordot, out_sharding, a, b, axes, precision=precision, preferred_element_type=preferred_element_type)
     x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
     left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
     return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)

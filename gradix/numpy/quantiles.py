@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
@@ -41,7 +42,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
         >>> jnp.quantile(jnp.arange(5.0), 0.3)
         Array(1.2, dtype=float32)
     """
-    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    _check_options("quantile", out, overwrite_input, method, weights)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights, False)
 
 
 @replayed
@@ -64,7 +66,8 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
         >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
         Array(2., dtype=float32)
     """
-    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+    _check_options("nanquantile", out, overwrite_input, method, weights)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, True)
 
 
 @replayed(host=host_implementations.percentile)
@@ -82,9 +85,13 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
         >>> jnp.percentile(jnp.arange(5.0), 30)
         Array(1.2, dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+    if out_sharding is not None:
+        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     del out_sharding
-    return _quantile("percentile", a, _fraction("percentile", q), axis, out, overwrite_input, method, keepdims, weights,
-                     False)
+    _check_options("percentile", out, overwrite_input, method, weights)
+    return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights, False)
 
 
 @replayed
@@ -97,8 +104,8 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
         >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
         Array(2., dtype=float32)
     """
-    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, out, overwrite_input, method, keepdims,
-                     weights, True)
+    _check_options("nanpercentile", out, overwrite_input, method, weights)
+    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights, True)
 
 
 @replayed(host=host_implementations.median)
@@ -117,7 +124,8 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
         >>> jnp.median(jnp.array([3, 1, 2, 5]))
         Array(2.5, dtype=float32)
     """
-    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False)
+    _check_options("median", out, overwrite_input)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, False)
 
 
 @replayed
@@ -136,7 +144,8 @@ def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: b
         >>> jnp.nanmedian(jnp.array([3.0, jnp.nan, 2.0]))
         Array(2.5, dtype=float32)
     """
-    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, True)
+    _check_options("nanmedian", out, overwrite_input)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, True)
 
 
 # -- the one computation behind them -------------------------------------------------------------------------------
@@ -148,7 +157,8 @@ def _fraction(name: str, q):
     return lax.div(q, number(100.0, q.aval.dtype))
 
 
-def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
+def _check_options(name: str, out, overwrite_input, method: str = "linear", weights=None) -> None:
+    """Raise for options that these functions do not have, and for those that do not go together."""
     no_out(name, out)
     if overwrite_input:
         raise ValueError(f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
@@ -157,6 +167,9 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
                          f"got {method!r}.")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+
+
+def _quantile(name: str, a, q, axis, method: str, keepdims, weights, skip_nan: bool):
     x, q = _operands(name, a, q)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     w = None if weights is None else _rows(_weights(name, weights, x, axis, axes), axes)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,8 +72,22 @@ def _promoted_integer(dtype):
     return wide if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(wide) else dtype
 
 
-def _accumulate(name: str, op, combine, identity, a, axis, dtype, out, keepdims, initial, where, promote_integers):
+class _Fold(NamedTuple):
+    """An operation that reduces by combining two elements, and starts from its identity."""
+
+    name: str
+    reduce: Callable
+    combine: Callable
+    identity: int
+
+
+_SUM = _Fold("sum", lax.reduce_sum, lax.add, 0)
+_PROD = _Fold("prod", lax.reduce_prod, lax.mul, 1)
+
+
+def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, initial, where, promote_integers):
     """A sum or product in all its options."""
+    name, op, combine, identity = fold
     no_out(name, out)
     x = as_operand(name, a)
     own = x.aval.dtype
@@ -138,7 +154,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
                 return lax._sum(a, ALL[ndim])
             if not positions_and_names(axis)[1]:
                 return lax._sum(a, axes_of(axis, ndim))
-    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where,
+    return _accumulate(_SUM, a, axis, dtype, out, keepdims, initial, where,
                        promote_integers)
 
 
@@ -162,7 +178,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=Non
         >>> jnp.prod(jnp.array([1, 2, 3]))
         Array(6, dtype=int32)
     """
-    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where,
+    return _accumulate(_PROD, a, axis, dtype, out, keepdims, initial, where,
                        promote_integers)
 
 

@@ -7,9 +7,10 @@ from operator import index as as_int
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
@@ -24,7 +25,7 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         shape: an int or a sequence; one size may be -1, which is then inferred.
         order: "C" reads and writes the last axis fastest, "F" the first.
         copy: has no visible effect; False is refused, as NumPy's promise of shared memory cannot be kept.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the result is to be divided.
 
     Raises:
         TypeError: the number of elements differs.
@@ -35,6 +36,8 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         Array([[0, 1, 2],
                [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(reshape, out_sharding, a, shape, order, copy=copy)
     a = as_operand("reshape", a)
     shape = _new_shape(a.aval.shape, shape)
     if order == "C":
@@ -59,7 +62,7 @@ def _new_shape(own: tuple, shape) -> tuple:
                             f"(size {prod(sizes)})")
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
-    if is_symbolic_shape((total % rest if rest else 0,)):
+    if is_undecided_remainder(total % rest if rest else 0):
         raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder "
                                              f"{total % rest} should be 0. Give the dimension a factor, as in "
                                              "symbolic_shape(\"2*b\"), or state it as a constraint, \"mod(b, 2) == 0\".")
@@ -77,6 +80,8 @@ def ravel(a, order: str = "C", *, out_sharding=None):
         >>> jnp.ravel(jnp.arange(4).reshape(2, 2), order="F")
         Array([0, 2, 1, 3], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(ravel, out_sharding, a, order)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K': arrays have no memory order. Use 'C' or 'F'.")
     a = as_operand("ravel", a)
@@ -234,6 +239,8 @@ def broadcast_to(array, shape, *, out_sharding=None):
         Array([[0, 1],
                [0, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(broadcast_to, out_sharding, array, shape)
     array = as_operand("broadcast_to", array)
     shape = _given_shape(shape)
     own = array.aval.shape

@@ -9,7 +9,7 @@ from gradix.numpy import arithmetic, cumulative, elementary, logic, reductions
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.selection import where as choose
-from gradix.numpy.ufunc import ufunc
+from gradix.numpy.universal import ufunc
 from gradix.numpy.vectorization import vectorize
 
 

@@ -1,11 +1,14 @@
 """Sums, products and extremes of the rows of an array, grouped by numbers given to the rows."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index
+from typing import NamedTuple
 
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.trace import Tracer, is_unknown
@@ -13,8 +16,17 @@ from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, 
 from gradix.numpy.promotion import as_operand
 
 
-def _segment(name: str, scatter, reduce, identity, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-             bucket_size, mode):
+class _Kind(NamedTuple):
+    """How a function combines the rows of a segment."""
+
+    name: str
+    scatter: Callable
+    reduce: Callable
+    identity: Callable
+
+
+def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucket_size):
+    name, scatter, reduce, identity = kind
     data, ids = as_operand(name, data), as_operand(name, segment_ids)
     if ids.aval.dtype not in dtypes.INTEGER:
         raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
@@ -31,12 +43,12 @@ def _segment(name: str, scatter, reduce, identity, data, segment_ids, num_segmen
     start = identity(data.aval.dtype)
     if bucket_size is None:
         return _scatter(scatter, lax.full((count, *tail), start, data.aval.dtype), lax.expand_dims(ids, (1,)), data, 1,
-                        indices_are_sorted, unique_indices, mode)
+                        **promises)
     buckets = -(-rows // bucket_size)
     numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
     places = lax.concatenate([lax.expand_dims(numbers, (1,)), lax.expand_dims(ids, (1,))], 1)
     parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2,
-                     indices_are_sorted, unique_indices, mode)
+                     **promises)
     return reduce(parts, (0,))
 
 
@@ -71,10 +83,15 @@ def _highest(dtype):
 
 
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):
+    kind = _Kind(name, scatter, reduce, identity)
+
     def function(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False,
                  unique_indices: bool = False, bucket_size: int | None = None, mode=None, out_sharding=None):
-        return _segment(name, scatter, reduce, identity, data, segment_ids, num_segments, indices_are_sorted,
-                        unique_indices, bucket_size, mode)
+        if out_sharding is not None:
+            return divided(function, out_sharding, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                           bucket_size, mode)
+        promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+        return _segment(kind, data, segment_ids, num_segments, promises, bucket_size)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}

@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._base import config
 from gradix._core import dtypes
 from gradix.random.draws import (
     converted,
-    fitting,
     float_dtype,
     number,
     parameter,
@@ -19,6 +19,7 @@ from gradix.random.draws import (
 )
 from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
 from gradix.random.keys import take_key
+from gradix.random.parametric import drawn
 
 _options = config.state
 
@@ -26,6 +27,8 @@ _options = config.state
 def _standard(draw, name: str, summary: str):
     """The public function of a distribution without parameters."""
     def function(key, shape=(), dtype=None, *, out_sharding=None):
+        if out_sharding is not None:
+            return divided(function, out_sharding, key, shape, dtype)
         dtype, shape = float_dtype(name, dtype), shape_of(name, shape)
         return draw(take_key(name, key), shape=shape, dtype=dtype)
 
@@ -105,6 +108,8 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
         >>> random.gumbel(random.key(0), (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(gumbel, out_sharding, key, shape, dtype, mode)
     dtype, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
     return draw_gumbel(take_key("gumbel", key), shape=shape, dtype=dtype, mode=gumbel_mode(mode))
 
@@ -154,10 +159,9 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
         >>> random.lognormal(random.key(0), 0.5, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("lognormal", dtype, dtypes.INEXACT, "float or complex")
-    sigma, = fitting("lognormal", dtype, sigma)
-    shape = parameter_shape("lognormal", shape, sigma)
-    return _lognormal(take_key("lognormal", key), sigma, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(lognormal, out_sharding, key, sigma, shape, dtype)
+    return drawn(_lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex")
 
 
 @sampler
@@ -179,10 +183,9 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.pareto(random.key(0), 2.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("pareto", dtype)
-    b, = fitting("pareto", dtype, b)
-    shape = parameter_shape("pareto", shape, b)
-    return _pareto(take_key("pareto", key), b, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(pareto, out_sharding, key, b, shape, dtype)
+    return drawn(_pareto, "pareto", key, (b,), shape, dtype)
 
 
 @sampler
@@ -204,10 +207,9 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
         >>> random.rayleigh(random.key(0), 1.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("rayleigh", dtype)
-    scale, = fitting("rayleigh", dtype, scale)
-    shape = parameter_shape("rayleigh", shape, scale)
-    return _rayleigh(take_key("rayleigh", key), scale, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(rayleigh, out_sharding, key, scale, shape, dtype)
+    return drawn(_rayleigh, "rayleigh", key, (scale,), shape, dtype)
 
 
 @sampler
@@ -256,10 +258,9 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
         >>> random.wald(random.key(0), 1.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("wald", dtype)
-    mean, = fitting("wald", dtype, mean)
-    shape = parameter_shape("wald", shape, mean)
-    return _wald(take_key("wald", key), mean, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(wald, out_sharding, key, mean, shape, dtype)
+    return drawn(_wald, "wald", key, (mean,), shape, dtype)
 
 
 @sampler
@@ -289,10 +290,9 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
         >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("triangular", dtype)
-    left, mode, right = fitting("triangular", dtype, left, mode, right)
-    shape = parameter_shape("triangular", shape, left, mode, right)
-    return _triangular(take_key("triangular", key), left, mode, right, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(triangular, out_sharding, key, left, mode, right, shape, dtype)
+    return drawn(_triangular, "triangular", key, (left, mode, right), shape, dtype)
 
 
 @sampler

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -59,6 +60,8 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
         >>> random.poisson(random.key(0), 4.0, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(poisson, out_sharding, key, lam, shape, dtype)
     dtype, lam = int_dtype("poisson", dtype), parameter("poisson", lam)
     shape = parameter_shape("poisson", shape, lam)
     return _poisson(take_key("poisson", key), lam, shape=shape, dtype=dtype)

@@ -5,6 +5,7 @@ import functools
 import math
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._ops.canonicalization import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
@@ -33,6 +34,8 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
         >>> random.bernoulli(random.key(0), 0.3, (1000,)).mean()
         Array(0.284, dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     p = parameter("bernoulli", p)
@@ -67,6 +70,8 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
         >>> random.rademacher(random.key(0), (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(rademacher, out_sharding, key, shape, dtype)
     dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
     return _rademacher(take_key("rademacher", key), shape=shape_of("rademacher", shape), dtype=dtype)
 
@@ -102,6 +107,8 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
         >>> random.categorical(random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(5,)).shape
         (5,)
     """
+    if out_sharding is not None:
+        return divided(categorical, out_sharding, key, logits, axis, shape, replace, mode)
     logits = parameter("categorical", logits)
     own = logits.aval.shape
     if not own:
@@ -173,6 +180,8 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
         >>> random.geometric(random.key(0), 0.2, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(geometric, out_sharding, key, p, shape, dtype)
     dtype, p = int_dtype("geometric", dtype), parameter("geometric", p)
     if p.aval.dtype not in dtypes.FLOAT:
         p = lax.convert_element_type(p, dtypes.python_scalar_dtype(float))

@@ -13,6 +13,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.jit import jit
 from gradix._base import config
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.aval import make_aval
@@ -24,7 +25,6 @@ from gradix._ops.random.generators import is_composed
 EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than compiling a program for it
 COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself
 QUICK = 1 << 8                   # elements up to which uniform numbers are quicker on the host than a compiled call
-_SIGNATURES_LIMIT = 4096         # counted by one sampler, and numbers kept
 _options = config.state
 
 
@@ -46,7 +46,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
     """
     parameters = inspect.signature(function).parameters.values()
     compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
-    counts: dict[tuple, int] = {}
+    counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
     @functools.wraps(function)
     def draw(key, *args, shape, **options):
@@ -68,7 +68,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
     return draw
 
 
-def is_frequent(counts: dict, args: tuple, shape: tuple, options: dict) -> bool:
+def is_frequent(counts: BoundedCache, args: tuple, shape: tuple, options: dict) -> bool:
     """Count a draw of these types, not being part of another; whether there were many before."""
     if _turn.inside:
         return False
@@ -79,9 +79,7 @@ def is_frequent(counts: dict, args: tuple, shape: tuple, options: dict) -> bool:
     seen = counts.get(signature, 0)
     if seen >= COMPILE_AFTER:
         return _options.gradix_eager != "host"
-    if len(counts) >= _SIGNATURES_LIMIT:
-        counts.clear()
-    counts[signature] = seen + 1
+    counts.keep(signature, seen + 1)
     return False
 
 
@@ -99,7 +97,7 @@ def on_host(key) -> bool:
 
 # -- dtypes --------------------------------------------------------------------------------------------------------
 
-def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float"):
+def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4):
     """The dtype of a sampler's `dtype=` argument; the default float when None.
 
     Raises:
@@ -107,7 +105,7 @@ def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "
     """
     if dtype is None:
         return dtypes.python_scalar_dtype(float)
-    found = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    found = dtypes.requested_dtype(dtype, name, stacklevel=stacklevel)
     if found not in kinds:
         raise ValueError(f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
                          f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r}).")
@@ -217,10 +215,10 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        if len(_numbers) >= _SIGNATURES_LIMIT:
-            _numbers.clear()
-        found = _numbers[key] = shared(ArrayImpl(np.asarray(x, dtype), make_aval((), dtype)))    # never a tracer
+        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))    # never a tracer
+        if len(_numbers) < _numbers.limit:
+            _numbers.keep(key, shared(found))
     return found
 
 
-_numbers: dict[tuple, ArrayImpl] = {}
+_numbers: BoundedCache[tuple, ArrayImpl] = BoundedCache(4096, drop=0)

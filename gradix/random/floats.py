@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -45,6 +46,8 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
         >>> random.bits(random.key(42), (2,), "uint8")
         Array([162, 217], dtype=uint8)
     """
+    if out_sharding is not None:
+        return divided(bits, out_sharding, key, shape, dtype)
     dtype = dtypes.requested_dtype("uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32") \
         if dtype is None else dtypes.requested_dtype(dtype, "bits")
     if dtype not in dtypes.UNSIGNED:
@@ -97,6 +100,8 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
         >>> random.uniform(random.key(42), (3,))
         Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(uniform, out_sharding, key, shape, dtype, minval, maxval)
     dtype = float_dtype("uniform", dtype)
     shape = shape_of("uniform", shape)
     key = take_key("uniform", key)
@@ -220,6 +225,8 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
         >>> random.normal(random.key(42), (3,))
         Array([-0.02830462,  0.46713185,  0.29570296], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(normal, out_sharding, key, shape, dtype)
     dtype = float_dtype("normal", dtype, dtypes.INEXACT, "float or complex")
     shape = shape_of("normal", shape)
     return draw_normal(take_key("normal", key), shape=shape, dtype=dtype)
@@ -266,6 +273,8 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
         >>> bool((abs(x) < 1).all())
         True
     """
+    if out_sharding is not None:
+        return divided(truncated_normal, out_sharding, key, lower, upper, shape, dtype)
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = parameter("truncated_normal", lower), parameter("truncated_normal", upper)
     shape = parameter_shape("truncated_normal", shape, lower, upper)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 
 from gradix import lax
+from gradix._api.constraints import divided
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.mapping.custom_batching import custom_vmap
 from gradix._core import dtypes
@@ -12,7 +13,6 @@ from gradix._core.trace import state
 from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits, random_split
 from gradix.random.draws import (
-    fitting,
     float_dtype,
     number,
     parameter,
@@ -24,6 +24,7 @@ from gradix.random.draws import (
 )
 from gradix.random.floats import after_minus_one, draw_normal, floats_of, split_keys
 from gradix.random.keys import take_key
+from gradix.random.parametric import drawn
 
 # -- one key for each number ---------------------------------------------------------------------------------------
 
@@ -176,6 +177,8 @@ draw_gamma = _gamma
 
 def _gamma_function(name: str, log_space: bool, summary: str):
     def function(key, a, shape=None, dtype=None, *, out_sharding=None):
+        if out_sharding is not None:
+            return divided(function, out_sharding, key, a, shape, dtype)
         dtype, a = float_dtype(name, dtype), parameter(name, a)
         shape = parameter_shape(name, shape, a)
         return _gamma(take_key(name, key), a, shape=shape, dtype=dtype, log_space=log_space)
@@ -227,10 +230,9 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
         >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("beta", dtype)
-    a, b = fitting("beta", dtype, a, b)
-    shape = parameter_shape("beta", shape, a, b)
-    return _beta(take_key("beta", key), a, b, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(beta, out_sharding, key, a, b, shape, dtype)
+    return drawn(_beta, "beta", key, (a, b), shape, dtype)
 
 
 @rejection_sampler
@@ -260,10 +262,9 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.chisquare(random.key(0), 3.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("chisquare", dtype)
-    df, = fitting("chisquare", dtype, df)
-    shape = parameter_shape("chisquare", shape, df)
-    return _chisquare(take_key("chisquare", key), df, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(chisquare, out_sharding, key, df, shape, dtype)
+    return drawn(_chisquare, "chisquare", key, (df,), shape, dtype)
 
 
 @rejection_sampler
@@ -290,10 +291,9 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
         >>> random.f(random.key(0), 3.0, 4.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("f", dtype)
-    dfnum, dfden = fitting("f", dtype, dfnum, dfden)
-    shape = parameter_shape("f", shape, dfnum, dfden)
-    return _f(take_key("f", key), dfnum, dfden, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(f, out_sharding, key, dfnum, dfden, shape, dtype)
+    return drawn(_f, "f", key, (dfnum, dfden), shape, dtype)
 
 
 @rejection_sampler
@@ -321,10 +321,9 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
         >>> random.t(random.key(0), 3.0, (3,)).shape
         (3,)
     """
-    dtype = float_dtype("t", dtype)
-    df, = fitting("t", dtype, df)
-    shape = parameter_shape("t", shape, df)
-    return _t(take_key("t", key), df, shape=shape, dtype=dtype)
+    if out_sharding is not None:
+        return divided(t, out_sharding, key, df, shape, dtype)
+    return drawn(_t, "t", key, (df,), shape, dtype)
 
 
 @rejection_sampler
@@ -352,6 +351,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
         >>> random.dirichlet(random.key(0), jnp.ones(3), (2,)).shape
         (2, 3)
     """
+    if out_sharding is not None:
+        return divided(dirichlet, out_sharding, key, alpha, shape, dtype)
     dtype, alpha = float_dtype("dirichlet", dtype), parameter("dirichlet", alpha)
     own = alpha.aval.shape
     if not own:

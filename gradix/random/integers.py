@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._api.constraints import divided
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -42,6 +44,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
         >>> random.randint(random.key(42), (5,), 0, 10)
         Array([4, 4, 1, 9, 9], dtype=int32)
     """
+    if out_sharding is not None:
+        return divided(randint, out_sharding, key, shape, minval, maxval, dtype)
     dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if dtype not in dtypes.INTEGER:
         raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers and "
@@ -71,7 +75,7 @@ def _array(name: str, x):
     return parameter("randint", _checked(name, x) if type(x) is int else x)
 
 
-_counts: dict[tuple, int] = {}
+_counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
 
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):

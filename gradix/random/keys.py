@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._api.jit.jit import jit
 from gradix._base import config
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, scalar_array
 from gradix._core.aval import make_aval
@@ -300,7 +301,7 @@ def split(key, num: int | tuple[int, ...] = 2):
     return _as_given(_random.random_split(keys, shape), raw)
 
 
-_counts: dict[tuple, int] = {}
+_counts: BoundedCache[tuple, int] = BoundedCache(4096)
 _split_compiled = jit(_random.random_split, static_argnums=1)
 
 

@@ -8,6 +8,7 @@ from operator import index
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._ops.canonicalization import canonical_axis
@@ -36,6 +37,8 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
         >>> random.permutation(random.key(0), 5).shape
         (5,)
     """
+    if out_sharding is not None:
+        return divided(permutation, out_sharding, key, x, axis, independent)
     x = parameter("permutation", x)
     if not x.aval.shape:
         if x.aval.dtype not in dtypes.INTEGER:

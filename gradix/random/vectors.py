@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 
 from gradix import lax, numpy as jnp
+from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix.random.continuous import exponential
 from gradix.random.discrete import rademacher
@@ -39,6 +40,8 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
         >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
         (3, 2)
     """
+    if out_sharding is not None:
+        return divided(multivariate_normal, out_sharding, key, mean, cov, shape, dtype, method)
     mean, cov = parameter("multivariate_normal", mean), parameter("multivariate_normal", cov)
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     dtype = float_dtype("multivariate_normal", common if dtype is None else dtype)
@@ -100,6 +103,8 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
         >>> random.generalized_normal(random.key(0), 1.5, (3,)).shape
         (3,)
     """
+    if out_sharding is not None:
+        return divided(generalized_normal, out_sharding, key, p, shape, dtype)
     dtype, shape = float_dtype("generalized_normal", dtype), shape_of("generalized_normal", shape)
     draw = _generalized_normal if type(p) in (int, float) else _generalized_normals
     return draw(take_key("generalized_normal", key), p=p, shape=shape, dtype=dtype)
@@ -139,6 +144,8 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
         >>> bool((jnp.linalg.norm(x, axis=-1) <= 1).all())
         True
     """
+    if out_sharding is not None:
+        return divided(ball, out_sharding, key, d, p, shape, dtype)
     dtype, shape, d = float_dtype("ball", dtype), shape_of("ball", shape), operator.index(d)
     draw = _ball if type(p) in (int, float) else _balls
     return draw(take_key("ball", key), p=p, shape=(*shape, d), dtype=dtype)
@@ -181,6 +188,8 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
         >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-6))
         True
     """
+    if out_sharding is not None:
+        return divided(orthogonal, out_sharding, key, n, shape, dtype, m)
     dtype = float_dtype("orthogonal", dtype, dtypes.INEXACT, "float or complex")
     shape, n = shape_of("orthogonal", shape), operator.index(n)
     m = n if m is None else operator.index(m)

@@ -181,4 +181,4 @@ def python_namespace(lax, tree_map, tree_leaves):
            "cond": lambda p, t, f, *ops: (t if p else f)(*ops),
            "switch": lambda i, branches, *ops: branches[min(max(int(i), 0), len(branches) - 1)](*ops),
            "map": lambda f, xs, batch_size=None: scan(lambda _, x: (None, f(x)), None, xs)[1]}
-    return types.SimpleNamespace(**{**vars(lax), **own})
+    return types.SimpleNamespace(**{**{name: getattr(lax, name) for name in lax.__all__}, **own})

@@ -46,6 +46,45 @@ def test_an_exported_function_inside_an_exported_one():
     assert export.deserialize(outer.serialize()).call(np.ones(4, "f4")) == 24.0
 
 
+def test_exported_functions_with_symbolic_shapes_are_called_inside_of_others():
+    inner = exported_of(lambda x: (x * 2 + x.shape[0], jnp.cumsum(x)[::2]), "n")
+    outer = exported_of(lambda x: (inner.call(x)[0].sum(), inner.call(jnp.concatenate([x, x]))[1]), "m")
+    assert [str(a) for a in outer.out_avals] == ["float32[]", "float32[m]"]
+    read = export.deserialize(outer.serialize(vjp_order=1))
+    for e in (outer, read):
+        for n in (3, 4):
+            total, sums = e.call(np.ones(n, "f4"))
+            assert total == n * (n + 2) and sums.tolist() == list(range(1, 2 * n + 1, 2))
+    assert gradix.grad(lambda x: read.call(x)[0])(np.ones(3, "f4")).tolist() == [2.0] * 3
+    squares = exported_of(lambda x: x + 1, "n^2")
+    with pytest.raises(NotImplementedError, match="root of 'n\\^2' = m"):
+        exported_of(squares.call, "m")
+
+
+def test_undecided_questions_become_checks_of_calls():
+    n, = export.symbolic_shape("n", assume={"n": 16})
+    e = exported_of(lambda x: (x if x.shape[0] > 3 else -x).reshape(2, -1), S((n,), np.float32))
+    assert [text for text, _ in e.assumptions] == ["n >= 4", "mod(n, 2) == 0"] and all(__file__ in place for _, place in e.assumptions)
+    assert "2*floordiv(n, 2)" not in str(e.out_avals) and export.deserialize(e.serialize()).constraints == ("n >= 4", "mod(n, 2) == 0")
+    for exported in (e, export.deserialize(e.serialize())):
+        assert exported.call(np.ones(6, "f4")).shape == (2, 3)
+        for size, broken in ((2, "n >= 4"), (7, r"mod\(n, 2\) == 0")):
+            with pytest.raises(ValueError, match=f"n = {size} do not satisfy the constraint {broken}"):
+                exported.call(np.ones(size, "f4"))
+    with pytest.raises(ValueError, match="assumed when it was traced, at .*test_calls"):
+        e.call(np.ones(7, "f4"))
+
+
+def test_assumptions_follow_the_example_and_stay_with_their_program():
+    a, b, c = export.symbolic_shape("a, b, c", constraints=["c <= 9"], assume={"a": 2, "b": 5})
+    first = exported_of(lambda x: x if x.shape[0] < x.shape[1] else -x, S((a, b), np.float32))
+    assert b > a and not a >= b and c > 8 and max(a, b) is b and [t for t, _ in a.scope.assumptions] == ["b - a >= 1", "c >= 9"]
+    assert first.constraints == ("c <= 9", "b - a >= 1") and export.symbolic_shape("n", assume={})[0] > 100
+    for assume in ({"a": 0}, {"a": 12}):
+        with pytest.raises(ValueError, match="positive integer|do not satisfy the constraint a <= 9"):
+            export.symbolic_shape("a", constraints=["a <= 9"], assume=assume)
+
+
 def test_gradients_of_integers_have_no_elements():
     e = exported_of(lambda x, i: x * i, "n", S((), np.int32))
     gradient = e.vjp()

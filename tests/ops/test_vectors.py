@@ -10,8 +10,8 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._base import config
-from gradix._ops.vectors.coefficients import HALF_PI
-from gradix._ops.vectors.trigonometric import LIMITS
+from gradix._platforms.cpu.vectors.coefficients import HALF_PI
+from gradix._platforms.cpu.vectors.trigonometric import LIMITS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 RNG = np.random.default_rng(0)

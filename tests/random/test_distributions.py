@@ -6,6 +6,7 @@ from scipy import special, stats
 import gradix
 import gradix.numpy as jnp
 from gradix import random
+from gradix._base.bounded import BoundedCache
 from gradix._core.array import ArrayImpl
 from gradix.random import draws
 
@@ -141,7 +142,7 @@ def test_errors(call, match):
 
 
 def test_numbers_met_first_while_tracing_are_none_of_the_trace(monkeypatch):
-    monkeypatch.setattr(draws, "_numbers", {})
+    monkeypatch.setattr(draws, "_numbers", BoundedCache(8, drop=0))
     gradix.jit(lambda key: (random.poisson(key, 50.0), random.binomial(key, 100, 0.3), random.gamma(key, 0.5)))(random.key(0))
     assert all(type(x) is ArrayImpl for x in draws._numbers.values()) and draws._numbers
     random.binomial(random.key(0), 100, 0.3)
@@ -173,7 +174,7 @@ def test_draws_that_come_often_are_compiled_and_stay_the_same(draw, monkeypatch)
 
 def test_a_signature_counts_as_frequent_after_so_many_draws_and_never_where_the_host_is_asked_for(monkeypatch):
     monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
-    counts: dict = {}
+    counts = BoundedCache(4096)
     seen = [draws.is_frequent(counts, (), (2,), {"dtype": np.dtype("float32")}) for _ in range(5)]
     assert seen == [False, False, False, True, True]
     assert not draws.is_frequent(counts, (), (3,), {"dtype": np.dtype("float32")})

@@ -4,6 +4,7 @@ import pytest
 
 import gradix
 from gradix import random
+from gradix._base.bounded import BoundedCache
 from gradix.random import draws, integers
 
 
@@ -12,7 +13,7 @@ from gradix.random import draws, integers
 @pytest.mark.parametrize("bounds", [(0, 9), (-3, 200), (5, 5), (7, -7), (0, 2**31 - 1)])
 def test_integers_that_are_drawn_often_are_compiled_and_stay_the_same(bounds, shape, dtype, monkeypatch):
     monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
-    monkeypatch.setattr(integers, "_counts", {})
+    monkeypatch.setattr(integers, "_counts", BoundedCache(4096))
     with gradix.enable_x64(dtype == "int64"):
         key = random.key(3)
         first, *others = [random.randint(key, shape, *bounds, dtype=dtype) for _ in range(5)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
 from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
-from gradix._api.derivatives.autodiff import _transformed, arrays
+from gradix._api.flat_functions import arrays, named_as
 from gradix._api.refs import bound_refs, give_back, without_refs
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import top_trace
@@ -37,7 +37,7 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
     numbers = as_numbers("static_argnums", static_argnums)
     names = as_names("static_argnames", static_argnames)
 
-    @_transformed(fun, "checkpoint")
+    @named_as(fun)
     def checkpointed(*args, **kwargs):
         static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
         named = {k: kwargs[k] for k in names if k in kwargs}

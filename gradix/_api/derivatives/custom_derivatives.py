@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature, stand_in
-from gradix._api.derivatives.autodiff import arrays
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.custom_vjp import call_custom_vjp

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from gradix._api.derivatives.autodiff import arrays, jvp, vjp
+from gradix._api.derivatives.autodiff import jvp, vjp
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import dtypes
 from gradix._core.array import as_array

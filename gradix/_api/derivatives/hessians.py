@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.autodiff import _check_scalar, _differentiated, _transformed
+from gradix._api.derivatives.gradient_arguments import check_scalar, differentiated
 from gradix._api.derivatives.jacobians import _by_argument, _check_forward_input, jacfwd, jacrev
 from gradix._api.derivatives.sparsity import colours, linear_pattern
+from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
@@ -59,9 +60,9 @@ def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holo
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
     chunk = check_chunk_size("hessian", chunk_size)
 
-    @_transformed(fun, "hessian")
+    @named_as(fun)
     def hessian_f(*args, **kwargs):
-        flat, leaves, trees = _differentiated("hessian", fun, args, kwargs, numbers)
+        flat, leaves, trees = differentiated("hessian", fun, args, kwargs, numbers)
         for x in leaves:
             _check_forward_input(x.aval, False)
         product = _product(flat, leaves)
@@ -81,7 +82,7 @@ def _product(flat, leaves) -> ClosedJaxpr:
 
     def gradient(*xs):
         ys, program = linearize(flat, xs, active)
-        _check_scalar("hessian", flat.out_tree, ys, False)
+        check_scalar("hessian", flat.out_tree, ys, False)
         cts = program.transpose([full_like_one(ys[0].aval)])
         return [zeros(x.aval) if c is None else c for c, x in zip(cts, xs)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.linear_solve import linear_solve_p, transposed

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.autodiff import _differentiated, _transformed
+from gradix._api.derivatives.gradient_arguments import differentiated
+from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
@@ -51,9 +52,9 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
     chunk = check_chunk_size("jacfwd", chunk_size)
 
-    @_transformed(fun, "jacfwd")
+    @named_as(fun)
     def jacfwd_f(*args, **kwargs):
-        flat, leaves, trees = _differentiated("jacfwd", fun, args, kwargs, numbers, has_aux)
+        flat, leaves, trees = differentiated("jacfwd", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
             _check_forward_input(x.aval, holomorphic)
         kept: dict = {}
@@ -94,9 +95,9 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
     chunk = check_chunk_size("jacrev", chunk_size)
 
-    @_transformed(fun, "jacrev")
+    @named_as(fun)
     def jacrev_f(*args, **kwargs):
-        flat, leaves, trees = _differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
+        flat, leaves, trees = differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
             _check_reverse_input(x.aval, holomorphic, allow_int)
         ys, program = linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from gradix._api.arguments import check_callable, name_of
-from gradix._api.derivatives.autodiff import Flat, arrays
+from gradix._api.flat_functions import Flat, arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, scalar_array

@@ -4,9 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.autodiff import _differentiated, _transformed
+from gradix._api.derivatives.gradient_arguments import differentiated
 from gradix._api.derivatives.jacobians import _mapped_over_basis
 from gradix._api.derivatives.jet import taylor
+from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import check_chunk_size
 from gradix._core.dtypes import FLOAT
 from gradix._ops.arithmetic import mul
@@ -39,9 +40,9 @@ def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = 
     check_callable("laplacian", fun)
     numbers, chunk = as_numbers("argnums", argnums), check_chunk_size("laplacian", chunk_size)
 
-    @_transformed(fun, "laplacian")
+    @named_as(fun)
     def laplacian_f(*args, **kwargs):
-        flat, leaves, _ = _differentiated("laplacian", fun, args, kwargs, numbers)
+        flat, leaves, _ = differentiated("laplacian", fun, args, kwargs, numbers)
         for x in leaves:
             _check_real("argument", x.aval)
         avals: list = []

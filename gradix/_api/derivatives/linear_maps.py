@@ -1,4 +1,4 @@
-"""The linear functions that `vjp` and `linearize` return."""
+"""The linear functions that `vjp` and `linearize` return, which are pytrees of their residuals and so pass through jit."""
 from __future__ import annotations
 
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
-from gradix._base.tree import tree_flatten as flatten
+from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.primitive import Linear
@@ -223,3 +223,41 @@ class Pushforward(Pullback):
 
     def __repr__(self) -> str:
         return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
+
+
+# -- as pytrees -------------------------------------------------------------------------------------------------------
+
+class _Shape:
+    """A pullback without its residuals; the shape of one program is one."""
+
+    __slots__ = ("pullback", "program", "residuals")
+
+    def __init__(self, pullback: Pullback):
+        self.pullback, self.program = pullback, base(pullback.program)
+        self.residuals = self.program.residuals()
+
+    def __eq__(self, other) -> bool:
+        return type(other) is _Shape and self.program is other.program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def filled(self, values) -> Pullback:
+        """The pullback with these values for its residuals."""
+        program = self.program.with_residuals({id(r): v for r, v in zip(self.residuals, values)})
+        old = self.pullback
+        if isinstance(old.program, Spread):
+            program = Spread(program, [Linear(a) for a in old.in_avals])
+        return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
+
+
+def _flatten(pullback: Pullback) -> tuple[list, _Shape]:
+    if pullback.source is not None:              # made from parts: still of the same shape
+        shape, values = pullback.source
+        return values, shape
+    shape = _Shape(pullback)
+    return shape.residuals, shape
+
+
+for _kind in (Pullback, Pushforward):
+    register_pytree_node(_kind, _flatten, lambda shape, values: shape.filled(values))

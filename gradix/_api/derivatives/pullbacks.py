@@ -1,50 +1,11 @@
-"""Pullbacks as pytrees of their residuals, so that they pass through jit; and `fwd_and_bwd`."""
+"""`fwd_and_bwd`: a function as a forward and a backward one."""
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from gradix._api.arguments import as_numbers, check_callable
 from gradix._api.derivatives.autodiff import vjp
-from gradix._api.derivatives.linear_maps import Pullback, Pushforward, Spread, base
 from gradix._api.jit.jit import jit
-from gradix._base.tree import register_pytree_node
-from gradix._core.primitive import Linear
-
-
-class _Shape:
-    """A pullback without its residuals; the shape of one program is one."""
-
-    __slots__ = ("pullback", "program", "residuals")
-
-    def __init__(self, pullback: Pullback):
-        self.pullback, self.program = pullback, base(pullback.program)
-        self.residuals = self.program.residuals()
-
-    def __eq__(self, other) -> bool:
-        return type(other) is _Shape and self.program is other.program
-
-    def __hash__(self) -> int:
-        return id(self.program)
-
-    def filled(self, values) -> Pullback:
-        """The pullback with these values for its residuals."""
-        program = self.program.with_residuals({id(r): v for r, v in zip(self.residuals, values)})
-        old = self.pullback
-        if isinstance(old.program, Spread):
-            program = Spread(program, [Linear(a) for a in old.in_avals])
-        return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
-
-
-def _flatten(pullback: Pullback) -> tuple[list, _Shape]:
-    if pullback.source is not None:              # made from parts: still of the same shape
-        shape, values = pullback.source
-        return values, shape
-    shape = _Shape(pullback)
-    return shape.residuals, shape
-
-
-for _kind in (Pullback, Pushforward):
-    register_pytree_node(_kind, _flatten, lambda shape, values: shape.filled(values))
 
 
 def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True) -> tuple:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gradix._api.arguments import check_callable, debug_info, leaf_names, name_of, signature
-from gradix._api.derivatives.autodiff import Flat, arrays
+from gradix._api.flat_functions import Flat, arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import Literal

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import collections
 import functools
-import hashlib
 import types
 from typing import Any
 
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.trace import Tracer
+
+hashlib = lazy_module("hashlib")
 
 ATOMS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range, types.CodeType})
 _NODES_LIMIT = 10_000             # objects compared by identity are not looked into further than this

@@ -1,4 +1,4 @@
-"""`jit`: trace once per signature, compile, and call the compiled program ever after; long because of one class."""
+"""`jit`: trace once per signature, compile, and call the compiled program ever after."""
 from __future__ import annotations
 
 import functools
@@ -28,16 +28,18 @@ from gradix._api.jit import (
 from gradix._api.jit.argument_roles import ArgumentRoles
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import compared_by_identity
-from gradix._api.jit.placed import PlacedTraced, Shardings, WithoutPlace, needs_place, shardings_of, unplaced
+from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, shardings_of, unplaced
 from gradix._api.jit.retraces import is_own
+from gradix._api.jit.settings import Settings
 from gradix._api.jit.specialize import Tree, paths_of
 from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
-from gradix._api.jit.traced import FloatCheckedTraced, Traced, kind_of_traced
+from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_traced
 from gradix._api.leaves import as_result, path_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
+from gradix._base.bounded import BoundedCache
 from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
@@ -46,6 +48,7 @@ from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
+from gradix._ops.sharding import install_jit
 from gradix._runtime import dispatch, xla
 from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
 
@@ -75,7 +78,6 @@ def clear_caches() -> None:
 xla.on_renewal(clear_caches)
 _CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)                  # which arguments of any place can be given to
-_SIGNATURES_LIMIT = 4096          # of one function; the oldest is forgotten first
 _WARM = 3                         # calls of a signature after which it gets code of its own
 _FAST_LIMIT = 4                   # signatures of one function that have some
 
@@ -90,21 +92,18 @@ class JitFunction:
 
     __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
 
-    def __init__(self, fun: Callable, roles: ArgumentRoles, inline: bool = False, keep_unused: bool = False,
-                 compiler_options: dict | None = None, max_traces: int | None = None, max_paths: int | None = None,
-                 donate_strict: bool = False, abstracted_axes: Any = None, symbolic: Any = None, shardings: Shardings | None = None):
+    def __init__(self, fun: Callable, roles: ArgumentRoles, settings: Settings):
         stand_in(self, fun)
-        self._fun, self._name = fun, name_of(fun)
-        self._donate_strict, self._abstracted_axes = donate_strict, abstracted_axes
-        self._symbolic = None if symbolic is None else SymbolicSizes(symbolic, self._name)
-        self._inline, self._keep_unused, self._compiler_options = inline, keep_unused, compiler_options
-        self._roles, self._shardings = roles, shardings
+        self._fun, self._name, self._settings = fun, name_of(fun), settings
+        self._symbolic = None if settings.symbolic is None else SymbolicSizes(settings.symbolic, self._name)
+        self._roles, self._shardings = roles, settings.shardings
         self._has_static, self._split = roles.has_static, roles.split
-        self._cache: dict[tuple, Traced] = {}
-        self._calls, self._log, self._max_traces, self._max_paths = count(), TraceLog(is_own(fun)), max_traces, max_paths
+        self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
+        self._calls, self._log = count(), TraceLog(is_own(fun))
+        self._owner = Owner(self._name, settings.keep_unused, settings.compiler_options, settings.donate_strict, self._log)
         self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
         self._first: Callable = no_code                         # the first of them
-        self._mixed: dict[tuple, int] = {}                      # calls with arguments that are no arrays of ours
+        self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)     # calls with arguments that are no arrays of ours
         _functions.add(self)
 
     def __call__(self, *args, **kwargs):
@@ -157,7 +156,7 @@ class JitFunction:
         if not tracing:
             outs = traced.run(leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves])
             self._count(traced, given, args, kwargs)
-        elif self._inline:
+        elif self._settings.inline:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
             outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
@@ -173,9 +172,7 @@ class JitFunction:
     def _count(self, traced: Traced, given, args, kwargs) -> None:
         """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
         kinds = traced, *map(type, given)
-        if len(self._mixed) >= _SIGNATURES_LIMIT:
-            self._mixed.clear()
-        seen = self._mixed[kinds] = self._mixed.get(kinds, 0) + 1
+        seen = self._mixed.keep(kinds, self._mixed.get(kinds, 0) + 1)
         if seen == _WARM:
             self._quicken(traced, args, kwargs)
 
@@ -195,16 +192,16 @@ class JitFunction:
             raise incomparable(self._name, static, e) or e from None
         if found is None and any(x.aval.place is not None for x in leaves):
             found = self._placed(self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs), leaves, tree)
-            self._keep(key, found)
+            self._cache.keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not is_open(leaves)
             found = (self._of_open_sizes if opens else self._trace)(leaves, tree, static, args, kwargs)
             found = self._placed(found, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.consts):
-                self._keep(key, found)
+                self._cache.keep(key, found)
                 if any(compared_by_identity(kind) for _, (kind, _) in static):
                     # An object the trace itself altered, such as one counting calls, is the same object still.
-                    self._keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
+                    self._cache.keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
         return found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
@@ -212,11 +209,6 @@ class JitFunction:
         if type(traced) in _CHECKED and needs_place(traced, self._shardings, leaves):
             return PlacedTraced.of(traced, self._shardings, tree)
         return traced
-
-    def _keep(self, key: tuple, traced: Traced) -> None:
-        if len(self._cache) >= _SIGNATURES_LIMIT:
-            self._cache.pop(next(iter(self._cache)), None)
-        self._cache[key] = traced
 
     def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:
         """The trace for these arguments, made from the one for all sizes that `symbolic` leaves open."""
@@ -228,13 +220,13 @@ class JitFunction:
         whole = self._traced(opened, tree, static, args, kwargs)
 
         def make(closed, avals):
-            return kind_of_traced()(closed, whole.consts, whole.out_tree, whole.debug, self._name, whole.donated,
-                                    self._keep_unused, self._compiler_options, avals, self._log)
+            return kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals, whole.donated)
         return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
-        if self._abstracted_axes is not None:
-            abstracted.check_sizes(self._abstracted_axes, args, self._name)
+        settings = self._settings
+        if settings.abstracted_axes is not None:
+            abstracted.check_sizes(settings.abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
         out: dict[str, Any] = {}
         dynamic, named, values = self._roles.parts(args, kwargs)
@@ -242,10 +234,10 @@ class JitFunction:
             self._roles.stand_in(args), dynamic, named)
         shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
-        reason = self._log.add(seen, self._name, self._max_traces)
-        if self._max_paths is not None and not whole:
+        reason = self._log.add(seen, self._name, settings.max_traces)
+        if settings.max_paths is not None and not whole:
             check_no_refs(leaves, self._name)
-            return self._tree(avals, tree, args, kwargs, debug, self._max_paths)
+            return self._tree(avals, tree, args, kwargs, debug, settings.max_paths)
         start = time.perf_counter()
         inside = stand_ins(leaves)
 
@@ -257,9 +249,7 @@ class JitFunction:
         closed, consts = hoist(jaxpr, consts)
         self._log.traced(self._name, time.perf_counter() - start, reason)
         kind = TracedWithRefs if refs or inside else kind_of_traced()
-        traced = kind(closed, consts, out["tree"], debug, self._name, self._roles.donated(args, kwargs), self._keep_unused,
-                      self._compiler_options, avals, self._log)
-        traced.strict = self._donate_strict
+        traced = kind(self._owner, closed, consts, out["tree"], debug, avals, self._roles.donated(args, kwargs))
         if isinstance(traced, TracedWithRefs):
             traced.refs = sources(refs, inside)
         return traced
@@ -281,8 +271,7 @@ class JitFunction:
             return self._results(tracers, tree, args, kwargs, out), out["tree"]
 
         def make(closed):
-            return kind_of_traced()(closed, [], None, debug, self._name, (), self._keep_unused, self._compiler_options,
-                                    closed.in_avals, self._log)
+            return kind_of_traced()(self._owner, closed, [], None, debug, closed.in_avals)
         return Tree(function, avals, debug, make, self._log, limit)
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
@@ -348,7 +337,7 @@ class JitFunction:
         dynamic, named, static = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
-        if self._max_paths is not None:                         # there are no values to decide by: traced as a whole
+        if self._settings.max_paths is not None:                    # there are no values to decide by: traced as a whole
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
 
@@ -430,6 +419,9 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
-    return JitFunction(fun, roles, inline, keep_unused, compiler_options, max_traces,
-                       max_paths if specialize else None, donate_strict, abstracted_axes, symbolic,
-                       shardings_of(in_shardings, out_shardings, device))
+    return JitFunction(fun, roles, Settings(
+        inline, keep_unused, compiler_options, max_traces, max_paths if specialize else None, donate_strict, abstracted_axes,
+        symbolic, shardings_of(in_shardings, out_shardings, device)))
+
+
+install_jit(jit)

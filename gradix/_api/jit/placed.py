@@ -97,9 +97,8 @@ class PlacedTraced(Traced):
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
         """The same signature, for arguments that lie anywhere."""
-        new = cls(traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.name, traced.donated, traced.keep_unused,
-                  traced.options, traced.avals, traced.log)
-        new.strict, new.on_host = traced.strict, 0
+        new = cls(traced.owner, traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.avals, traced.donated)
+        new.on_host = 0
         new.asked, new.in_tree, new.programs = asked, in_tree, {}
         new.checked = isinstance(traced, FloatCheckedTraced)
         return new

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradix._api.jit.replay_code import ELEMENTS, NotReplayable, Writer
 from gradix._base import config as _config
+from gradix._base.bounded import BoundedCache
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
@@ -60,7 +61,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
     """
     if function is None:
         return functools.partial(replayed, host=host)
-    table: dict[tuple, Any] = {}
+    table: BoundedCache[tuple, Any] = BoundedCache(_LIMIT)
     xla.on_renewal(table.clear)
 
     @functools.wraps(function)
@@ -102,11 +103,9 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
             return found.call(arrays)
         if found is not None and found >= _FIRST:               # it cannot be replayed
             return function(*args, **kwargs)
-        if len(table) >= _LIMIT:
-            table.clear()
         rule = _rule(host, args, kwargs) if host is not None and found is None else None
         seen = (found or 0) + 1
-        table[signature] = seen
+        table.keep(signature, seen)
         if seen == _FIRST or rule:
             try:
                 table[signature] = made = Replay(function, args, kwargs, rule)

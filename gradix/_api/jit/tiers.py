@@ -6,6 +6,7 @@ from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._runtime.dispatch import evaluate
+from gradix._transforms.cse import simplify
 
 config.define("gradix_tier", "xla", ("xla", "auto"), traced=True)
 _options = config.state
@@ -17,7 +18,7 @@ _ELEMENTS = 1 << 12       # of an equation's operands and results
 
 def first_calls_on_host(closed: ClosedJaxpr) -> int:
     """How many calls of a program run on the host: none unless `gradix_tier` is "auto" and the program is tiny."""
-    if _options.gradix_tier != "auto" or closed.effects or _size(closed.jaxpr) > _EQUATIONS:
+    if _options.gradix_tier != "auto" or closed.effects or _size(simplify(closed).jaxpr) > _EQUATIONS:
         return 0
     return HOST_CALLS
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradix._api.jit import donation
+from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.tiers import first_calls_on_host, run_on_host
 from gradix._base import config as _config, source
 from gradix._core.jaxpr import ClosedJaxpr
@@ -18,20 +19,29 @@ from gradix._transforms.staging import eval_closed
 _options = _config.state
 
 
+class Owner(NamedTuple):
+    """What the signatures of one jitted function share."""
+
+    name: str
+    keep_unused: bool
+    compiler_options: dict | None
+    donate_strict: bool                     # whether a donation that cannot be used is an error
+    log: TraceLog
+
+
 class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log", "strict", "warm",
-                 "on_host")
+                 "avals", "call", "log", "strict", "warm", "on_host", "owner")
 
-    def __init__(self, jaxpr: ClosedJaxpr, consts, out_tree, debug, name, donated, keep_unused, options, avals, log):
-        self.jaxpr, self.consts, self.out_tree, self.debug, self.name = jaxpr, consts, out_tree, debug, name
-        self.donated, self.keep_unused, self.options, self.avals, self.log = donated, keep_unused, options, avals, log
+    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, donated=()):
+        self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = owner, owner
+        self.jaxpr, self.consts, self.out_tree, self.debug = jaxpr, consts, out_tree, debug
+        self.avals, self.donated = avals, donated
         self.program: Program | None = None
         self.warm = 0                                           # calls, until there is code for them
         self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
-        self.strict = False                                     # whether a donation that cannot be used is an error
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
     def compiled(self) -> Program:
@@ -44,10 +54,11 @@ class Traced:
     def _compile(self) -> None:
         start = time.perf_counter()
         donated = tuple([i + len(self.consts) for i in self.donated])
-        module = lower(simplify(self.jaxpr), self.name, donated=donated, keep_unused=self.keep_unused)
+        closed = simplify(self.jaxpr)
+        module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
-        self.program = Program(self.jaxpr, self.name, donated=donated, compiler_options=self.options, lowered=module)
+        self.program = Program(closed, self.name, donated=donated, compiler_options=self.options, lowered=module)
         self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
         if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
             self.call = _caller(self.program.call, self.out_tree)
@@ -90,8 +101,8 @@ class KeyCheckedTraced(Traced):
 
     __slots__ = ("flow",)
 
-    def __init__(self, jaxpr: ClosedJaxpr, *rest):
-        super().__init__(jaxpr, *rest)
+    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, *rest):
+        super().__init__(owner, jaxpr, *rest)
         self.flow = key_flow(jaxpr)
 
     def run(self, leaves):

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.operators import Array

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._api.loops import scan
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.custom_vmap import call_custom_vmap

@@ -7,10 +7,11 @@ from math import prod
 from typing import Any
 
 from gradix._api.arguments import argument_names, check_callable, name_of
-from gradix._api.derivatives.autodiff import arrays
+from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
-from gradix._control.shard_map import local_aval, part_of_mesh, shard_map_p
+from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p
+from gradix._core.divisions import entries
 from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import axes_of
@@ -180,6 +181,7 @@ class _ShardMapped:
                              "axes in the corresponding value. Either revise the spec to be shorter, or the value to have "
                              "sufficient rank.")
         if which == "in_specs":
+            self._check_division(spec, x, mesh, axes)
             for i, p in enumerate(spec):
                 n = prod([mesh.shape[a] for a in axes_of(p)])
                 if x.aval.shape[i] % n:
@@ -190,6 +192,20 @@ class _ShardMapped:
                         f"(of size {x.aval.shape[i]}) to mesh axis {p!r} (of size {n}), but {n} does not evenly divide "
                         f"{x.aval.shape[i]}\n\nArray arguments' axis sizes must be evenly divisible by the mesh axis or axes indicated "
                         "by the corresponding elements of the argument's in_specs entry. Pad the argument, or change the mesh.")
+
+
+    @staticmethod
+    def _check_division(spec: PartitionSpec, x: Array, mesh, axes) -> None:
+        """What types tell of explicit axes must be what the spec says."""
+        named = axes & frozenset(around(mesh).explicit_axes)
+        if not named:
+            return
+        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
+        have = [tuple([a for a in axes_of(p) if a in named]) for p in entries(x.aval)]
+        if given != have:
+            raise ValueError(f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
+                             f"{PartitionSpec(*entries(x.aval))} for arg: {x.aval.str_short()}. `in_specs` is an optional argument so you "
+                             "can omit specifying it; or divide the argument so, with gradix.sharding.reshard(x, in_spec).")
 
 
 def _as_spec(which: str, spec) -> PartitionSpec:
@@ -213,7 +229,7 @@ def _shown(names) -> str:
 
 def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
     """How an array is divided over manual axes, by its type or where it lies."""
-    sharding = x.aval.sharding
+    sharding = x.aval.division
     if sharding is None and x.aval.place is not None:
         sharding = x.aval.place.sharding
     spec = getattr(sharding, "spec", PartitionSpec())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
-from gradix._api.derivatives.autodiff import _transformed, arrays
+from gradix._api.flat_functions import arrays, named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._api.refs import give_back, inner_refs
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
@@ -55,7 +55,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
         raise ValueError(f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
                          "need all examples at once. Leave one of the two out.")
 
-    @_transformed(fun, "vmap")
+    @named_as(fun)
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the "

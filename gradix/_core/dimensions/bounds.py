@@ -8,9 +8,9 @@ what defines an operation: x - d·floordiv(x, d) ≥ 0). Every bound given is so
 """
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil, gcd, inf
 
+from gradix._base.lazy import lazy_module
 from gradix._core.dimensions.polynomials import (
     FLOORDIV,
     MAX,
@@ -23,6 +23,7 @@ from gradix._core.dimensions.polynomials import (
     over,
 )
 
+fractions = lazy_module("fractions")
 _STEPS = 48             # facts tried in one proof
 _CASES = 3              # how many of max and min in an expression are told apart
 
@@ -74,7 +75,7 @@ def _rounded(bound, terms: Polynomial):
         return bound
     constant = terms.get((), 0)
     step = gcd(*[c for m, c in terms.items() if m])
-    return constant + step * ceil(Fraction(bound - constant) / step)
+    return constant + step * ceil(fractions.Fraction(bound - constant) / step)
 
 
 def _atoms(terms) -> list:
@@ -213,7 +214,7 @@ class _Proof:
                 if self.steps <= 0:
                     return best
                 self.steps -= 1
-                factor = Fraction(poly[worst], c)
+                factor = fractions.Fraction(poly[worst], c)
                 product = multiplied(list(fact.items()), [(rest, 1)])
                 best = max(best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1))
         return best

@@ -219,6 +219,11 @@ def as_dim(x):
     return x if type(x) is SymbolicDim else operator.index(x)
 
 
+def is_undecided_remainder(rest) -> bool:
+    """Whether it is undecided that a remainder is 0, and may not be assumed for the example sizes of its scope."""
+    return type(rest) is SymbolicDim and not rest.scope.assumed_zero(rest)
+
+
 def is_known_at_most(d, limit: int) -> bool:
     """Whether a dimension is certainly not larger than a number: for choices between ways that are all right."""
     if type(d) is not SymbolicDim:
@@ -335,6 +340,8 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
         return True
     if -lower(-gap) < margin:
         return False
+    if (answer := gap.scope.assumed(gap, margin)) is not None:
+        return answer
     raise _inconclusive(f"Symbolic dimension comparison '{x}' {asked} '{y}'", x)
 
 
@@ -342,8 +349,8 @@ def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperati
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
         f"{x.scope.with_constraints()}.\nState what holds when the dimensions are made, as in "
-        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), or compute the answer in the program from jnp.asarray of "
-        "the dimension.")
+        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), let assume={\"a\": 8} answer as for an example and check "
+        "that at every call, or compute the answer in the program from jnp.asarray of the dimension.")
 
 
 def _names(x) -> set:

@@ -1,6 +1,7 @@
 """`SymbolicScope`: what dimension variables mean together, their constraints, and everything known of their expressions."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
@@ -20,6 +21,7 @@ from gradix._core.dimensions.polynomials import (
 )
 
 _REPLACEMENTS = 64      # by equality constraints in one expression
+_LARGE = 1 << 12        # the example size of a variable that none is given for
 _ROUNDS = 3             # of narrowing intervals by constraints on several variables
 
 
@@ -31,9 +33,12 @@ class SymbolicScope:
     Args:
         constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An equality replaces its left
             side, where that is one variable, product or operation, by its right side.
+        assume: sizes by name of the variable, as of an example. With it, questions that the constraints leave undecided are answered
+            as for these sizes, and the answers become constraints, listed in `assumptions`, which every call checks. Variables
+            that are left out count as large. Without it, such questions raise.
 
     Raises:
-        ValueError: a constraint is malformed.
+        ValueError: a constraint is malformed, or the sizes in `assume` do not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -43,7 +48,7 @@ class SymbolicScope:
         True
     """
 
-    def __init__(self, constraints_str=()):
+    def __init__(self, constraints_str=(), *, assume: Mapping[str, int] | None = None):
         if isinstance(constraints_str, str):
             raise ValueError(f"constraints are a sequence of strings, got the string {constraints_str!r}. Write [{constraints_str!r}].")
         self.place = current()
@@ -56,9 +61,12 @@ class SymbolicScope:
         self.constraint_facts: list[SymbolicDim] = []
         self.constraints: list[tuple[str, Any]] = []      # text, and what must be 0 or positive, or never negative
         self._rules: dict = {}                            # monomial -> the terms that replace it
+        self._exact: dict = {}                            # a quotient by a number -> the number, and what it divides
         self._known: dict = {}
         for text in constraints_str:
             self._constrain(text)
+        self.examples = None if assume is None else _Examples(self, assume)
+        self.assumptions: list[tuple[str, str]] = []      # constraint, and the place in the user's program that asked
 
     # -- making ---------------------------------------------------------------------------------------------------
 
@@ -66,6 +74,8 @@ class SymbolicScope:
         """The dimension of a polynomial; an int where it is constant."""
         if self._rules:
             self._replace(poly)
+        if self._exact:
+            self._multiply_out(poly)
         if not poly:
             return 0
         if len(poly) == 1 and () in poly:
@@ -89,6 +99,16 @@ class SymbolicScope:
                     break
             else:
                 return
+
+    def _multiply_out(self, poly: Polynomial) -> None:
+        """Put, in place, x for c·floordiv(x, c) where it is known that c divides x."""
+        for monomial, k in list(poly.items()):
+            for quotient, (c, x) in self._exact.items():
+                rest = over(monomial, ((quotient, 1),)) if k % c == 0 else None
+                if rest is not None:
+                    del poly[monomial]
+                    accumulate(poly, multiplied([(rest, k // c)], x).items())
+                    break
 
     def variable(self, name: str):
         """The variable of that name."""
@@ -120,7 +140,19 @@ class SymbolicScope:
         if len(terms) != 1 or terms[0][1] != 1:
             raise ValueError(f"Constraint {text!r}: the left side of == must be one variable, product or operation, got {left}.")
         self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
+        atom = terms[0][0][0][0]
+        if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(terms[0][0]) == 1:
+            self._divide(*atom.operands)
         self._forget()
+
+    def _divide(self, x, y) -> None:
+        """Let y·floordiv(x, y) be x."""
+        quotient = Operation(FLOORDIV, (x, y))
+        if type(y) is int:
+            self._exact[quotient] = y, x.terms
+        elif len(y.terms) == 1 and y.terms[0][1] == 1:
+            product = self.atom(quotient) * y
+            self._rules[product.terms[0][0]] = x.terms
 
     def _add_fact(self, fact, text: str) -> None:
         if type(fact) is int:
@@ -129,6 +161,28 @@ class SymbolicScope:
             return
         self.constraint_facts.append(fact)
         self._forget()
+
+    def assumed(self, gap: SymbolicDim, margin: int) -> bool | None:
+        """Whether `gap >= margin` for the example sizes, henceforth a constraint; None where there are none."""
+        if self.examples is None:
+            return None
+        holds = self.evaluated(gap, self.examples) >= margin
+        constant = dict(gap.terms).get((), 0)
+        rest = gap - constant
+        self._assume(f"{rest} >= {margin - constant}" if holds else f"{-rest} >= {1 - margin + constant}")
+        return holds
+
+    def assumed_zero(self, x: SymbolicDim) -> bool:
+        """Whether a dimension is 0 for the example sizes, henceforth a constraint then."""
+        if self.examples is None or self.evaluated(x, self.examples) or len(x.terms) != 1:
+            return False
+        self._assume(f"{x} == 0")
+        return True
+
+    def _assume(self, text: str) -> None:
+        place = current()
+        self._constrain(text)
+        self.assumptions.append((text, f"{place.file}:{place.line}"))
 
     def _forget(self) -> None:
         for memo in (self.results, self.bounds, self.lowers, self.ranges, self.facts):
@@ -232,3 +286,23 @@ class SymbolicScope:
         return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints]) if self.constraints else "")
 
     __repr__ = __str__
+
+
+class _Examples(dict):
+    """Example sizes of all variables of a scope; of those not given, large ones within their constraints."""
+
+    def __init__(self, scope: SymbolicScope, sizes: Mapping[str, int]):
+        for name, n in sizes.items():
+            if type(n) is not int or n < 1:
+                raise ValueError(f"assume: the size of the dimension variable '{name}' is a positive integer, got {n!r}.")
+        super().__init__(sizes)
+        self._scope = scope
+        for text, (left, relation, right) in scope.constraints:
+            x, y = scope.evaluated(left, self), scope.evaluated(right, self)
+            if not {">=": x >= y, "<=": x <= y, "==": x == y}[relation]:
+                raise ValueError(f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of a real call.")
+
+    def __missing__(self, name: str) -> int:
+        low, high = self._scope.variable_range(name)
+        value = self[name] = int(max(low, min(high, _LARGE)))
+        return value

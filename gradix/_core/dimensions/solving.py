@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from gradix._core.dimensions.bounds import bounds
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.polynomials import Operation, multiplied
 
@@ -84,10 +85,10 @@ class Solver:
             dim, n = self.sizes[i].dim, actual[i]
             values[name] = self._find(name, dim, n, values, told)
             told.append(f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= {n})")
-            if values[name] < 1:
+            if bounds(values[name])[1] < 1:
                 raise self._error(f"Expected value >= 1 for dimension variable '{name}'.", told)
         for size, n in zip(self.sizes, actual):
-            if (expected := size.dim.evaluate(values)) != n:
+            if not _may_hold(expected := size.dim.evaluate(values), "==", n):
                 raise self._error(f"Found inconsistency between dimension size {size.name} (= {n}) and the specification "
                                   f"'{size.dim}' (= {expected}).", told)
         self._check_fixed(shapes, told)
@@ -98,7 +99,7 @@ class Solver:
     def _check_fixed(self, shapes, told) -> None:
         for a, shape, name in zip(self.avals, shapes, self.names):
             for i, (d, n) in enumerate(zip(a.shape, shape)):
-                if type(d) is int and d != n:
+                if type(d) is int and not _may_hold(d, "==", n):
                     raise self._error(f"Found inconsistency between dimension size {name}.shape[{i}] (= {n}) and the specification "
                                       f"'{d}'.", told)
 
@@ -108,9 +109,12 @@ class Solver:
         if len(coefficients) == 2:
             constant, c = coefficients
             value, rest = divmod(n - constant, c)
-            if rest:
+            if type(rest) is int and rest:
                 raise self._error(f"Division had remainder {rest} when computing the value of '{name}'.", told)
             return value
+        if type(n) is SymbolicDim or SymbolicDim in map(type, coefficients):
+            raise NotImplementedError(f"the value of '{name}' is a root of '{dim}' = {n}, whose value is symbolic itself; call the "
+                                      "function with fixed sizes, or export the whole from its source.")
         value = _root(coefficients, n)
         if value is None:
             raise self._error(f"No value of '{name}' makes '{dim}' equal to {n}.", told)
@@ -128,16 +132,28 @@ class Solver:
                           f"{_HELP}")
 
 
-def check_constraints(scope, values: dict[str, int], error: Callable[[str], ValueError]) -> None:
-    """Raise `error(why)` where values of variables do not satisfy a constraint of their scope."""
-    for text, (left, relation, right) in scope.constraints:
+def check_constraints(scope, values: dict[str, int], error: Callable[[str], ValueError], count: int | None = None) -> None:
+    """Raise `error(why)` where values of variables do not satisfy a constraint of their scope, of the first `count` ones.
+
+    What is undecided, of values that are symbolic themselves, is left to the program, which checks its constraints too.
+    """
+    assumed = dict(scope.assumptions)
+    for text, (left, relation, right) in scope.constraints[:count]:
         names = {n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()}
         if not names <= values.keys():
             continue
         x, y = (scope.evaluated(side, values) for side in (left, right))
-        if not {">=": x >= y, "<=": x <= y, "==": x == y}[relation]:
+        if not _may_hold(x, relation, y):
+            asked = f", which was assumed when it was traced, at {assumed[text]}" if text in assumed else ""
             raise error(f"The values {', '.join([f'{n} = {values[n]}' for n in sorted(names)])} do not satisfy the constraint "
-                        f"{text}.")
+                        f"{text}{asked}.")
+
+
+def _may_hold(x, relation: str, y) -> bool:
+    if type(x) is int and type(y) is int:
+        return {">=": x >= y, "<=": x <= y, "==": x == y}[relation]
+    low, high = bounds(x - y)
+    return {">=": high >= 0, "<=": low <= 0, "==": low <= 0 <= high}[relation]
 
 
 def _shape_text(shape) -> str:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, move_axis, zeros
@@ -14,6 +15,8 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.dot import rounded_to
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.shape import reshape, rev
+from gradix._ops.sharding import divided
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 
 _PARAMS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
@@ -87,6 +90,16 @@ class ConvGeneralDilated(Primitive):
         y = bind(self, (x, w), {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count,
                                 "batch_group_count": batch_group_count, **params})
         return _unmerged(y, size, out_axis, out_groups)
+
+    def divide(self, mesh, avals, outs, params):
+        (lhs, rhs), (l, r, o) = avals, params["dimension_numbers"]
+        if params.get("batch_group_count", 1) != 1:
+            return super().divide(mesh, avals, outs, params)
+        undivided(self.name, lhs, l[1:], "features and space")
+        undivided(self.name, rhs, r[1:], "input features and space")
+        out: list = [None] * outs[0].ndim
+        out[o[0]], out[o[1]] = entries(lhs)[l[0]], entries(rhs)[r[0]]
+        return [tuple(out)]
 
     def lower(self, em, out, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
               feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
@@ -266,6 +279,9 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         >>> lax.conv_general_dilated(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "SAME")
         Array([[[2., 3., 3., 3., 2.]]], dtype=float32)
     """
+    if out_sharding is not None:
+        return divided(conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation,
+                       rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type)
     lhs, rhs = as_operand("conv_general_dilated", lhs), as_operand("conv_general_dilated", rhs)
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     n, name = len(numbers.lhs_spec) - 2, "conv_general_dilated"
@@ -298,6 +314,3 @@ def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tu
     if len(pads) != len(strides):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}.")
     return pads
-
-
-from gradix._ops.shape import reshape, rev  # noqa: E402

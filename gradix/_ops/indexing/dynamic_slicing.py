@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, scalar_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.divisions import merged, resized
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -109,6 +111,9 @@ class DynamicSlice(Primitive):
             "dimension_numbers": dnums, "slice_sizes": (*(1,) * mapped, *slice_sizes), "mode": GatherScatterMode.CLIP,
             "fill_value": None, "indices_are_sorted": bool(mapped), "unique_indices": bool(mapped)}), 0
 
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, avals[0], outs[0].shape, mesh)]
+
     def lower(self, em, out, x, *starts, slice_sizes):
         return em.dynamic_slice(x, starts, slice_sizes, out)
 
@@ -169,6 +174,9 @@ class DynamicUpdateSlice(Primitive):
             "dimension_numbers": dnums, "indices_are_sorted": True, "unique_indices": True,
             "mode": GatherScatterMode.CLIP, "update_jaxpr": None, "update_consts": ()}), 0
 
+    def divide(self, mesh, avals, outs, params):
+        return [merged(self.name, avals[:2], outs[0].shape)]
+
     def lower(self, em, out, x, update, *starts):
         return em.dynamic_update_slice(x, update, starts)
 
@@ -228,7 +236,7 @@ def _known(i, dtype):
     return dtype, h.item()
 
 
-_scalars: dict[tuple, ArrayImpl] = {}
+_scalars: BoundedCache[tuple, ArrayImpl] = BoundedCache(4096)
 
 
 def _scalar(i: int, dtype) -> ArrayImpl:
@@ -236,9 +244,7 @@ def _scalar(i: int, dtype) -> ArrayImpl:
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
-        found = scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
-        if len(_scalars) < 4096:
-            _scalars[i, dtype] = found
+        found = _scalars.keep((i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False))
     return found
 
 

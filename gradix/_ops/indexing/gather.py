@@ -10,6 +10,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.divisions import ShardingTypeError, entries, names_in
 from gradix._core.dtypes import BOOL, INEXACT, SIGNED
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
@@ -98,6 +99,27 @@ class Gather(Primitive):
             dnums, slice_sizes = with_batching_axis(dimension_numbers), (1, *slice_sizes)
             params = {**params, "indices_are_sorted": False}
         return bind(self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}), 0
+
+    def divide(self, mesh, avals, outs, params):
+        x, indices = avals
+        dnums, sizes, row = params["dimension_numbers"], params["slice_sizes"], entries(x)
+        stacks = dict(zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims))
+        at = list(entries(indices))
+        cut = [i for i, n in enumerate(sizes) if n != x.shape[i] and i not in stacks]
+        inner = [i for i in range(x.ndim) if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims]
+        if any(row[i] is not None for i in cut) or any(None not in (row[i], at[j]) and row[i] != at[j] for i, j in stacks.items()):
+            raise ShardingTypeError(
+                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could not be "
+                f"resolved unambiguously: {x.str_short()} is divided over axes among {cut}, of which parts are taken.")
+        for i, j in stacks.items():
+            at[j] = at[j] if row[i] is None else row[i]
+        out: list = [None] * outs[0].ndim
+        for i, k in zip(inner, dnums.offset_dims):
+            out[k] = row[i]
+        rest = [k for k in range(outs[0].ndim) if k not in dnums.offset_dims]
+        for k, e in zip(rest, at[:-1]):
+            out[k] = e if not set(names_in(out)) & set(names_in([e])) else None
+        return [tuple(out)]
 
     def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
         y = em.gather(out, x, indices, _numbers(dimension_numbers, indices.aval.ndim - 1), slice_sizes, indices_are_sorted)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core.array import scalar_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.divisions import ShardingTypeError, entries
 from gradix._core.dtypes import BOOL, NUMERIC
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from gradix._core.primitive import Linear, Primitive
@@ -19,7 +20,6 @@ from gradix._ops.comparison import eq
 from gradix._ops.complex_parts import neg
 from gradix._ops.convert import convert
 from gradix._ops.creation import iota_p
-from gradix._ops.indexing import element_loops
 from gradix._ops.indexing.gather import gather_p, lower_limits
 from gradix._ops.indexing.gather_checks import check_scatter
 from gradix._ops.indexing.gather_dimension_numbers import (
@@ -111,16 +111,20 @@ class Scatter(Primitive):
             params = {**params, "indices_are_sorted": False}
         return bind(self, (x, indices, updates), {"dimension_numbers": dnums, **params}), 0
 
+    def divide(self, mesh, avals, outs, params):
+        x, row, dnums = avals[0], entries(avals[0]), params["dimension_numbers"]
+        written = set(dnums.scatter_dims_to_operand_dims)
+        sizes = window_sizes(x.shape, avals[2].shape, dnums)
+        if any(row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)):
+            raise ShardingTypeError(
+                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as out sharding "
+                f"could not be resolved unambiguously: {x.str_short()} is divided over axes among {sorted(written)}, of which parts are "
+                "written.")
+        return [row]
+
     def lower(self, em, out, x, indices, updates, *, dimension_numbers, mode, indices_are_sorted, unique_indices,
               update_jaxpr, update_consts):
-        dnums = dimension_numbers
-        if mode is GatherScatterMode.CLIP and dnums.scatter_dims_to_operand_dims:
-            sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
-            limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
-            low = em.splat(0, make_aval((), indices.aval.dtype))
-            aval = indices.aval
-            indices = em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices,
-                            lower_limits(em, aval, limits))
+        dnums, indices = dimension_numbers, clamped(em, x, indices, updates, dimension_numbers, mode)
         scalar = make_aval((), out.dtype)
 
         def body(old, new):
@@ -130,11 +134,19 @@ class Scatter(Primitive):
                 return new
             return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
-        if element_loops.pays(em, x, indices, updates, dnums) and (self.combine is not None or update_jaxpr is None):
-            return element_loops.emit_scatter(em, x, indices, updates, body)
         attrs = (f"scatter_dimension_numbers = {_numbers(dnums, indices.aval.ndim - 1)}, indices_are_sorted = "
                  f"{str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}")
         return em.op("scatter", out, x, indices, updates, attrs=attrs, regions=(em.region([scalar, scalar], body),))
+
+
+def clamped(em, x, indices, updates, dnums, mode):
+    """The indices, in mode CLIP those nearest by at which all of the window is inside."""
+    if mode is not GatherScatterMode.CLIP or not dnums.scatter_dims_to_operand_dims:
+        return indices
+    sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
+    limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
+    low, aval = em.splat(0, make_aval((), indices.aval.dtype)), indices.aval
+    return em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits))
 
 
 def _numbers(dnums, index_axis) -> str:

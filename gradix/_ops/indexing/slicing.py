@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import resized
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
@@ -65,6 +66,9 @@ class Slice(Structural):
                   "limit_indices": _insert(limit_indices, a, x.aval.shape[a]),
                   "strides": None if strides is None else _insert(strides, a, 1)}
         return bind(self, (x,), params), a
+
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, avals[0], outs[0].shape, mesh)]
 
     def lower(self, em, out, x, *, start_indices, limit_indices, strides):
         return em.slice(x, start_indices, limit_indices, strides, out)
@@ -145,6 +149,9 @@ class Pad(Primitive):
         padded = pad(to_front(size, x, a), filler, ((0, 0, 0), *padding_config))
         values = broadcast_in_dim(value, padded.aval.shape, (0,))
         return choose(inside, values, padded), 0
+
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, avals[0], outs[0].shape, mesh)]
 
     def lower(self, em, out, x, value, *, padding_config):
         lo, hi, interior = zip(*padding_config) if padding_config else ((), (), ())

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import stacked
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_front, transpose
@@ -54,6 +55,11 @@ class Factorization(Primitive):
     costly = True
     host_limit = 1 << 14
     singular = True
+
+    def divide(self, mesh, avals, outs, params):
+        lead = min(a.ndim for a in avals) - 2 if min(a.ndim for a in avals) > 1 else 0
+        row = stacked(avals, max(lead, 0), self.name)
+        return [(*row[:o.ndim], *[None] * (o.ndim - len(row))) for o in outs]
 
     def batch(self, size, args, axes, **params):
         out = bind(self, [to_front(size, x, a) for x, a in zip(args, axes)], params)

@@ -14,7 +14,6 @@ from gradix._ops.families import NonDifferentiable
 from gradix._ops.indexing.gather import gather
 from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from gradix._ops.indexing.slicing import pad, slice_in_dim
-from gradix._ops.linalg import stacks
 from gradix._ops.linalg.base import (
     INDEX,
     Factorization,
@@ -124,8 +123,6 @@ class LU(Factorization):
         lead = out.shape[:-2]
         if not out.size:
             return [x, em.constant(0, pivot_type), em.iota(perm_type, perm_type.ndim - 1)]
-        if stacks.pays(em, out):
-            return stacks.emit_lu(em, outs, x)
         factors, pivots, info = lapack(em, routine(out.dtype, "getrf"), [x], [out, pivot_type, info_aval(lead)],
                                        (True, True, False, False), None, {0: 0})
         factors, = nan_unless(em, info, [factors], "GE")           # a zero pivot is no failure

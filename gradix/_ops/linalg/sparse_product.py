@@ -10,18 +10,16 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.basis import add_any, broadcast_in_dim, move_axis, reduce_sum, to_front
-from gradix._ops.creation import broadcasted_iota
-from gradix._ops.indexing.gather import gather
-from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from gradix._ops.indexing.scatter import ScatterDimensionNumbers, scatter_add
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.shape import expand_dims, reshape
 
 _sparse = lazy_module("scipy.sparse")
+# Few programs have such products, and a platform's table of rewrites names the primitive.
+_creation = lazy_module("gradix._ops.creation")
+_gather = lazy_module("gradix._ops.indexing.gather")
+_numbers = lazy_module("gradix._ops.indexing.gather_dimension_numbers")
+_scatter = lazy_module("gradix._ops.indexing.scatter")
 _OF_SCIPY = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64")))
-_ROWS = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
-_INTO_ROWS = ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 class SparseProduct(Primitive):
@@ -85,17 +83,21 @@ class SparseProduct(Primitive):
     def expand(self, data, rows, columns, dense, *, height, ordered):
         terms = mul(broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns))
         zero = broadcast_in_dim(scalar_like(dense, 0), (height, dense.shape[1]), ())
-        return scatter_add(zero, expand_dims(rows, (1,)), terms, _INTO_ROWS, indices_are_sorted=ordered, mode=_IN_BOUNDS)
+        into_rows = _scatter.ScatterDimensionNumbers((1,), (0,), (0,))
+        return _scatter.scatter_add(zero, expand_dims(rows, (1,)), terms, into_rows, indices_are_sorted=ordered,
+                                    mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def _taken(x, places):
     """The rows of `x` at these places."""
-    return gather(x, expand_dims(places, (1,)), _ROWS, (1, x.aval.shape[1]), mode=_IN_BOUNDS)
+    rows = _numbers.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    return _gather.gather(x, expand_dims(places, (1,)), rows, (1, x.aval.shape[1]),
+                          mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def _moved(places, by: int):
     """Places within the matrices of a stack, as places on the diagonal of them all; of shape (matrices, elements)."""
-    steps = broadcasted_iota(places.aval.dtype, places.aval.shape, 0)
+    steps = _creation.broadcasted_iota(places.aval.dtype, places.aval.shape, 0)
     return add(places, mul(steps, scalar_like(places, by)))
 
 

@@ -12,7 +12,6 @@ from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import add_any, move_axis, to_front
 from gradix._ops.complex_parts import conj, conj_p, neg
 from gradix._ops.convert import convert_element_type
-from gradix._ops.linalg import stacks
 from gradix._ops.linalg.base import (
     Factorization,
     adjoint,
@@ -68,8 +67,6 @@ class Cholesky(Factorization):
     def lower(self, em, out, x):
         if not out.size:
             return x
-        if stacks.pays(em, out):
-            return stacks.emit_cholesky(em, out, x)
         lead = out.shape[:-2]
         c, info = lapack(em, routine(out.dtype, "potrf"), [x], [out, info_aval(lead)], (True, True, False),
                          {"uplo": letter("L")}, {0: 0})
@@ -136,9 +133,6 @@ class TriangularSolve(Factorization):
     def lower(self, em, out, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if not out.size:
             return b
-        if stacks.pays(em, a.aval, out.shape[-1 if left_side else -2]):
-            return stacks.emit_triangular_solve(em, out, a, b, left_side=left_side, lower=lower, transpose_a=transpose_a,
-                                                unit_diagonal=unit_diagonal)
         if conjugate_a and not transpose_a and out.dtype in dtypes.COMPLEX:
             a = conj_p.lower(em, a.aval, a, input_dtype=a.dtype)
         config = {"side": letter("L" if left_side else "R"), "uplo": letter("L" if lower else "U"),

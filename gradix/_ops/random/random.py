@@ -7,17 +7,19 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, move_axis
 from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
-from gradix._ops.kernel_loops import apart
+from gradix._ops.indexing.slicing import pad, slice_in_dim
+from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.generators import GENERATORS, Composed, is_composed
 from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
 from gradix._ops.random.threefry import blocks, emit_blocks
+from gradix._ops.shape import reshape
 
-_SHORT_ROW, _LARGE = 32, 1 << 12        # elements
 _BITS: dict[int, np.dtype] = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: U32, 64: U64}
 
 
@@ -38,6 +40,10 @@ class _Keys(NonDifferentiable, Primitive):
 
     def show(self, params):
         return {k: v for k, v in params.items() if k != "impl"}
+
+    def divide(self, mesh, avals, outs, params):
+        row = entries(avals[0])[:outs[0].ndim]
+        return [(*row, *[None] * (outs[0].ndim - len(row)))]
 
 
 class RandomSeed(_Keys):
@@ -205,15 +211,7 @@ class RandomBits(_Keys):
         if generator.together:
             return generator.emit_bits(em, out, keys)
         flat = make_aval((*keys.aval.shape, prod(shape)), out.dtype)
-        if em.tunes and _has_short_rows(out.shape):
-            # What follows is then a loop over all elements; with the counters in it, a loop over each short row.
-            return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
         return em.reshape(generator.emit_bits(em, flat, keys), out.shape)
-
-
-def _has_short_rows(shape) -> bool:
-    """Whether an array is large, and its last axis too short for vectors to pay in loops over it."""
-    return all(type(n) is int for n in shape) and len(shape) > 1 and shape[-1] < _SHORT_ROW and prod(shape) >= _LARGE
 
 
 class Threefry(_Keys):
@@ -378,8 +376,3 @@ def _words_of(keypair):
 
 def _shape(shape) -> tuple:
     return tuple([n.__index__() if hasattr(n, "__index__") else n for n in shape])
-
-
-from gradix._ops.indexing.slicing import pad, slice_in_dim  # noqa: E402
-from gradix._ops.joining import concatenate  # noqa: E402
-from gradix._ops.shape import reshape  # noqa: E402

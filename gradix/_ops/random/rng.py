@@ -18,6 +18,7 @@ from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.shape import reshape
+from gradix._ops.sharding import divided
 
 _WORD, _WIDE = np.dtype("uint32"), np.dtype("uint64")
 _BITS = tuple(map(np.dtype, ("uint8", "uint16", "uint32", "uint64")))
@@ -138,6 +139,8 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
         >>> lax.rng_bit_generator(jnp.arange(4, dtype="uint32"), (2,))[1]
         Array([ 895509795, 3230209149], dtype=uint32)
     """
+    if out_sharding is not None:
+        return divided(rng_bit_generator, out_sharding, key, shape, dtype, algorithm)
     dtype = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if dtype not in _BITS:
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtypes.dtype_name(dtype)}. It makes uint8, uint16, uint32 and "

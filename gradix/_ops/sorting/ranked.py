@@ -5,18 +5,14 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.operands import as_operand
 from gradix._ops.shape import reshape
-from gradix._ops.sorting.lowering import (
-    emit_sort,
-    fetch,
-    from_rows,
-    is_hosted,
-    ranks_are_found,
-    to_rows,
-)
+from gradix._ops.sorting.comparators import fetch
 from gradix._ops.sorting.sort import sort_p, take_rows_along
 
 _INT = np.dtype("int32")
@@ -31,6 +27,12 @@ class Ranked(Primitive):
         if x.dtype in dtypes.COMPLEX or ranks.dtype != _INT:
             raise TypeError(f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}.")
         return make_aval(ranks.shape, x.dtype, x.weak_type)
+
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, (0,), "the axis to sort")
+        (_, mine), (_, other) = map(entries, avals)
+        return [(None, mine if mine is not None else other)]
 
     def host(self, x, ranks):
         ordered = x.copy()
@@ -54,12 +56,8 @@ class Ranked(Primitive):
     def lower(self, em, out, x, ranks):
         if not out.size:
             return em.constant(0, out)
-        if not is_hosted(em, x.aval, 0) or not ranks_are_found(ranks.aval.shape[0]):
-            ordered, = emit_sort(em, [x], 0, True, 1)
-            return fetch(em, ordered, ranks, 0)
-        rows, places = to_rows(em, x, 0), to_rows(em, ranks, 0)
-        found, = em.host_kernel("at_ranks", [make_aval(places.aval.shape, x.aval.dtype)], rows, places)
-        return from_rows(em, found, out.shape, 0)
+        ordered, = em.lower(sort_p, [x.aval], x, dimension=0, is_stable=True, num_keys=1)
+        return fetch(em, ordered, ranks, 0)
 
 
 ranked_p = Ranked("ranked")
@@ -75,7 +73,3 @@ def ranked(x, ranks):
         Array([[2.]], dtype=float32)
     """
     return bind(ranked_p, (as_operand("ranked", x), as_operand("ranked", ranks)), {})
-
-
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.operands import as_operand  # noqa: E402

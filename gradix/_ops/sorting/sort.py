@@ -8,12 +8,16 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim
+from gradix._core.divisions import merged, undivided
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_axis
 from gradix._ops.comparison import total_order_key
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.operands import as_operand
-from gradix._ops.sorting.lowering import emit_sort, emit_top_k
+from gradix._ops.sorting.comparators import emit_sort, emit_top_k
 
 _INDEX = np.dtype("int32")
 
@@ -60,6 +64,11 @@ class Sort(Primitive):
         params = {"dimension": dimension + (dimension >= axis), "is_stable": is_stable, "num_keys": num_keys}
         return bind(self, args, params), [axis] * len(args)
 
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, (params["dimension"],), "the axis to sort")
+        return [merged(self.name, avals, avals[0].shape)] * len(outs)
+
     def lower(self, em, outs, *xs, dimension, is_stable, num_keys):
         return emit_sort(em, xs, dimension, is_stable, num_keys)
 
@@ -96,6 +105,9 @@ class TopK(Primitive):
     def batch(self, size, args, axes, *, k, axis):
         a, = axes
         return bind(self, args, {"k": k, "axis": axis + (axis >= a)}), [a, a]
+
+    def divide(self, mesh, avals, outs, params):
+        return [undivided(self.name, avals[0], (params["axis"] % avals[0].ndim,), "the axis to choose from")] * len(outs)
 
     def lower(self, em, outs, x, *, k, axis):
         return emit_top_k(em, outs, x, k, axis)
@@ -217,8 +229,3 @@ def top_k(operand, k: int, *, axis: int = -1):
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     return list(bind(top_k_p, (x,), {"k": k, "axis": _axis("top_k", axis, x.aval.ndim)}))
-
-
-from gradix._ops.creation import broadcasted_iota  # noqa: E402
-from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather  # noqa: E402
-from gradix._ops.indexing.slicing import slice_in_dim  # noqa: E402

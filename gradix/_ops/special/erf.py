@@ -13,7 +13,6 @@ from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import exp
-from gradix._ops.vectors.lowering import lower_erf, lower_erf_inv, lower_erfc
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -70,10 +69,10 @@ def _gaussian(t, factor, square_of, sign):
 
 
 erf_p = Elementwise("erf", _wide(lambda x: _special.erf(x)),
-                    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg), hlo=lower_erf, dtypes=_REAL)
+                    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg), hlo="chlo.erf", dtypes=_REAL)
 erfc_p = Elementwise("erfc", _wide(lambda x: _special.erfc(x)),
-                     lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg), hlo=lower_erfc, dtypes=_REAL)
-erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo=lower_erf_inv, dtypes=_REAL,
+                     lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg), hlo="chlo.erfc", dtypes=_REAL)
+erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo="chlo.erf_inv", dtypes=_REAL,
                         from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v), singular=True)
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 

@@ -10,7 +10,6 @@ from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import HOST, host, program
 from gradix._ops.operands import operands, scalar_like
-from gradix._ops.vectors.lowering import lower_lgamma
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -87,7 +86,7 @@ def _polygamma(m, n, x):
     return m.where(n == 0.0, m.where(x == 0.0, np.nan, m.digamma(x)), m.where(order, signed, np.nan))
 
 
-lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo=lower_lgamma, dtypes=_REAL, singular=True)
+lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo="chlo.lgamma", dtypes=_REAL, singular=True)
 digamma_p = Elementwise("digamma", _host(_host_digamma), lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
                         hlo="chlo.digamma", dtypes=_REAL, singular=True)
 polygamma_p = Elementwise("polygamma", _quick(_positive_polygamma, _polygamma), _polygamma_in_m,

@@ -7,12 +7,16 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
+from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
+from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.shape import broadcast_in_dim, reshape
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, window_count
 from gradix._ops.windows.host import stretched, unstretched, windows
 from gradix._ops.windows.lowering import (
@@ -80,6 +84,10 @@ class ReduceWindow(Primitive):
 
     def batch(self, size, args, axes, **params):
         return bind(self, args, windowed(params).with_axis(axes[0]).params()), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        w = params["window_dimensions"]
+        return [undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1], "the axes that windows extend over")]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
@@ -238,6 +246,11 @@ class SelectAndScatterAdd(Primitive):
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
         return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
+    def divide(self, mesh, avals, outs, params):
+        for a in avals:
+            undivided(self.name, a, [i for i, n in enumerate(params["window_dimensions"]) if n != 1], "the axes that windows extend over")
+        return [entries(avals[1])]
+
     def lower(self, em, out, source, x, *, select_prim, **params):
         w = windowed(params)
         if not out.size or not source.aval.size:
@@ -310,8 +323,3 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
 def reduce_window_by(prim, operand, window: Window):
     """One of the three named reductions, bound."""
     return bind(prim, (as_operand(prim.name, operand),), window.params())
-
-
-from gradix._ops.arithmetic import max_p, min_p  # noqa: E402
-from gradix._ops.indexing.slicing import pad  # noqa: E402
-from gradix._ops.shape import broadcast_in_dim, reshape  # noqa: E402

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gradix._core.aval import make_aval
 from gradix._ops.canonicalization import i64_array
-from gradix._ops.kernel_loops import Loops, apart
+from gradix._platforms.cpu.kernel_loops import Loops, apart
 
 
 class Axis(NamedTuple):

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.kernel_loops import apart
+from gradix._platforms.cpu.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
 _PRODUCTS = 1 << 17                 # the least products of two numbers that are worth a call of NumPy

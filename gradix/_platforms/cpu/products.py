@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import real_dtype
 from gradix._ops.basis import free_axes
 from gradix._ops.dot import compute_dtype, dot_general_p, rounded_to
-from gradix._ops.kernel_loops import apart
+from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))

@@ -3,21 +3,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX
 from gradix._ops.basis import broadcast_in_dim
-from gradix._ops.cumulative import cumsum
-from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode
-from gradix._ops.indexing.scatter import ScatterDimensionNumbers, scatter_add
-from gradix._ops.joining import concatenate
 from gradix._ops.linalg.sparse_product import sparse_product_p
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import expand_dims
-from gradix._ops.sorting.sort import sort
 from gradix._platforms.records import Rewrite
 
+_cumulative = lazy_module("gradix._ops.cumulative")
+_joining = lazy_module("gradix._ops.joining")
+_numbers = lazy_module("gradix._ops.indexing.gather_dimension_numbers")
+_scatter = lazy_module("gradix._ops.indexing.scatter")
+_sorting = lazy_module("gradix._ops.sorting.sort")
 _INT = np.dtype("int32")
 _DTYPES = frozenset(map(np.dtype, ("float32", "float64"))) | COMPLEX
-_ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))
 _FEWEST = {True: 8, False: 128}     # columns of the dense matrix, where rows are in order and where they are to be sorted
 
 
@@ -37,16 +37,17 @@ def _by_rows(em, site, data, rows, columns, dense):
 
 
 def _in_order(rows, columns, data):
-    return list(sort((rows, columns, data), num_keys=1))
+    return list(_sorting.sort((rows, columns, data), num_keys=1))
 
 
 def _starts(rows, *, height):
     """Where each row starts among the elements, and where the last one ends."""
     zero = scalar_like(rows, 0)
     one = broadcast_in_dim(scalar_like(rows, 1), rows.aval.shape, ())
-    counts = scatter_add(broadcast_in_dim(zero, (height,), ()), expand_dims(rows, (1,)), one, _ELEMENTS,
-                         indices_are_sorted=True, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
-    return [concatenate([broadcast_in_dim(zero, (1,), ()), cumsum(counts)], 0)]
+    elements = _scatter.ScatterDimensionNumbers((), (0,), (0,))
+    counts = _scatter.scatter_add(broadcast_in_dim(zero, (height,), ()), expand_dims(rows, (1,)), one, elements,
+                                  indices_are_sorted=True, mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
+    return [_joining.concatenate([broadcast_in_dim(zero, (1,), ()), _cumulative.cumsum(counts)], 0)]
 
 
 REWRITES = (

@@ -9,12 +9,12 @@ from gradix._core.aval import make_aval
 from gradix._ops.arithmetic import abs_p, add_p, div_p, max_p, min_p, mul_p, sub_p
 from gradix._ops.basis import add_any_p, reduce_sum_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.kernel_loops import apart
 from gradix._ops.reductions import reduce_max_p, reduce_min_p
 from gradix._ops.special.erf import erfc_p
 from gradix._ops.special.gamma import digamma_p
 from gradix._ops.transcendental import log1p_p
 from gradix._platforms.cpu.blocks import WORDS, emit_blocks
+from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 
 _F16, _F32 = np.dtype("float16"), np.dtype("float32")
@@ -103,12 +103,12 @@ def _goes_into_extremum(site) -> bool:
 
 
 def _apart(em, site, x):
-    return apart(em, site.primitive.name, site.out, lambda x: site.plain(em, x), x)
+    return apart(em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x)
 
 
 REWRITES = (
     Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _EVIDENCE, _is_worth_blocks),
     Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _EVIDENCE, _is_of_columns),
-    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: em.op("log_plus_one", site.out, x), _EVIDENCE, is_summed),
+    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), _EVIDENCE, is_summed),
     Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _EVIDENCE, _goes_into_extremum),
 )

@@ -5,6 +5,9 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, real_dtype
+from gradix._ops.transcendental import cbrt_p, sqrt_p
+from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cos_p, sin_p
+from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _F64 = np.dtype("float64")
 
@@ -55,26 +58,6 @@ def cube_root(em, out, x):
     return em.select(finite, em.op("subtract", out, y, step), y)
 
 
-def on_branch(plain, real: bool = True, imag: int = 1):
-    """A lowering of a function with branch cuts whose parts have the signs of the operand's, zeros included (C99, G.6).
-
-    XLA takes -0 for 0, and so gives the value of the other side of a cut. `plain` is an operation's name or a lowering;
-    `real` is false where the real part is never negative; `imag` is -1 where the imaginary part has the other sign.
-    """
-    spell = (lambda em, out, x: em.op(plain, out, x)) if isinstance(plain, str) else plain
-
-    def lower(em, out, z):
-        w = spell(em, out, z)
-        if out.dtype not in COMPLEX:
-            return w
-        part, x, y = _parts(em, z)
-        _, u, v = _parts(em, w)
-        if imag < 0:
-            y = em.op("negate", part, y)
-        return em.op("complex", out, _with_sign(em, u, x) if real else u, _with_sign(em, v, y))
-    return lower
-
-
 def _with_sign(em, x, y):
     """The size of `x` with the sign of `y`."""
     bits = make_aval(y.aval.shape, np.dtype(f"int{8 * y.aval.dtype.itemsize}"))
@@ -83,6 +66,33 @@ def _with_sign(em, x, y):
     return em.select(negative, em.op("negate", x.aval, size), size)
 
 
-def by_kind(plain, of_complex):
-    """A lowering that has another formula for complex numbers."""
-    return lambda em, out, x: (of_complex if out.dtype in COMPLEX else plain)(em, out, x)
+# What the parts of functions with branch cuts have: whether the real part takes the sign of the operand's, and with which sign
+# the imaginary part takes that of the other.
+_BRANCHES = {asin_p: (True, 1), acos_p: (False, -1), atan_p: (True, 1), asinh_p: (True, 1), acosh_p: (False, 1), atanh_p: (True, 1),
+             sqrt_p: (False, 1)}
+
+
+def _on_branch(em, site, z):
+    """The function with parts that have the signs of the operand's, zeros included (C99, G.6).
+
+    XLA takes -0 for 0, and so gives the value of the other side of a cut.
+    """
+    has_sign, sign = _BRANCHES[site.primitive]
+    part, x, y = _parts(em, z)
+    _, u, v = _parts(em, site.plain(em))
+    y = em.op("negate", part, y) if sign < 0 else y
+    return em.op("complex", site.out, _with_sign(em, u, x) if has_sign else u, _with_sign(em, v, y))
+
+
+def _is_complex(site) -> bool:
+    return site.out.dtype in COMPLEX
+
+
+_NUMERICS = "docs/numerics.md"
+
+REWRITES = (
+    Rewrite("complex_sines", (sin_p,), lambda em, site, z: complex_sine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite("complex_cosines", (cos_p,), lambda em, site, z: complex_cosine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), _NUMERICS, kind=CORRECTNESS),
+)

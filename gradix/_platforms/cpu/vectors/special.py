@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.coefficients import EXPM1
-from gradix._ops.vectors.exponential import exponent, exponent_of_sum, logarithm
-from gradix._ops.vectors.vocabulary import Vectors
+from gradix._platforms.cpu.vectors.coefficients import EXPM1
+from gradix._platforms.cpu.vectors.exponential import exponent, exponent_of_sum, logarithm
+from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 # Fitted as in `coefficients`. Of float32, (x + c)·e^(x²)·erfc x = first + p((x - a) / (x + c)), a = 15/8, c = 3/2,

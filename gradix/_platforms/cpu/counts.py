@@ -8,20 +8,38 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.kernel_loops import Loops
+from gradix._ops.indexing.scatter import (
+    clamped,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from gradix._platforms.cpu.kernel_loops import Loops
+from gradix._platforms.records import Rewrite
 
 _STEP = 8                   # indices in a step of the loop
 _FEWEST = 1 << 14           # indices from which the loop pays
 _DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")])
 
 
-def pays(em, x, indices, updates, dnums) -> bool:
+def _is_of_one_number(site) -> bool:
     """Whether a scatter is one of a single number to many elements of a vector. XLA is as quick where the updates differ."""
-    if not em.tunes or x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES:
+    x, indices, updates = site.values
+    if x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES or not site.is_static():
         return False
-    if not all(type(n) is int for n in (*x.aval.shape, *updates.aval.shape)):
+    if site.primitive.combine is None and site.params["update_jaxpr"] is not None:
         return False
-    return dnums.inserted_window_dims == (0,) and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
+    alone = site.params["dimension_numbers"].inserted_window_dims == (0,)
+    return alone and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
+
+
+def _by_elements(em, site, x, indices, updates):
+    scalar, combine = make_aval((), site.out.dtype), site.primitive.combine
+    indices = clamped(em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"])
+    return emit_scatter(em, x, indices, updates, lambda old, new: new if combine is None else em.lower(combine, scalar, old, new))
 
 
 def emit_scatter(em, x, indices, updates, combine):
@@ -45,3 +63,9 @@ def emit_scatter(em, x, indices, updates, combine):
     longer = em.pad_to(x, (length + 1,), 0)
     found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)), updates.filled_with, whole=True)
     return em.head(found, (length,))
+
+
+REWRITES = (
+    Rewrite("counts_by_elements", (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
+            _by_elements, "docs/kernels.md#what-they-take", _is_of_one_number),
+)

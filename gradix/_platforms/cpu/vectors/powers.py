@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.vocabulary import Vectors
+from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 # log₂((1 + t) / (1 - t)) = t·p(t²), t ≤ 0.172, to 2⁻³⁵·⁵; 2^f = p(f), |f| ≤ 1/2, to 2⁻²⁸·⁹: fitted as in `coefficients`

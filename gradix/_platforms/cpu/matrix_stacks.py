@@ -11,21 +11,28 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.kernel_loops import INT, Loops
+from gradix._ops.linalg.lu import lu_p
+from gradix._ops.linalg.triangular import cholesky_p, triangular_solve_p
+from gradix._platforms.cpu.kernel_loops import INT, Loops
+from gradix._platforms.records import Rewrite
 
 _LANES = 128                        # matrices that go together; with fewer, LLVM unrolls the loops and they are slower
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _FEWEST, _BYTES = 256, 576          # matrices that make up for the longer compilation; of a matrix, so that a chunk is in cache
 
 
-def pays(em, matrices, columns: int = 1) -> bool:
+def _is_stack(matrices, columns: int = 1) -> bool:
     """Whether square matrices, with right sides of so many columns, are done quicker here than by LAPACK."""
     shape = matrices.shape
-    if not em.tunes or matrices.dtype not in _REAL or not all(type(n) is int for n in (*shape, columns)):
+    if matrices.dtype not in _REAL or not all(type(n) is int for n in (*shape, columns)) or not matrices.size:
         return False
     rows, matrix_columns = shape[-2:]
     fits = rows == matrix_columns and rows * max(rows, columns) * matrices.dtype.itemsize <= _BYTES
     return fits and prod(shape[:-2]) >= _FEWEST
+
+
+def _is_stack_of_systems(site) -> bool:
+    return bool(site.out.size) and _is_stack(site.values[0].aval, site.out.shape[-1 if site.params["left_side"] else -2])
 
 
 def emit_lu(em, outs, x) -> list:
@@ -216,3 +223,19 @@ class _Lanes(Loops):
         at = make_aval(a.aval.shape, INT)
         lower = em.compare(em.iota(at, 0), em.iota(at, 1), "GE")
         return em.select(lower, self.do("multiply", a, self.spread(scale, a)), em.constant(0, a.aval))
+
+
+def _triangular_solve(em, site, a, b):
+    p = site.params
+    return emit_triangular_solve(em, site.out, a, b, left_side=p["left_side"], lower=p["lower"], transpose_a=p["transpose_a"],
+                                 unit_diagonal=p["unit_diagonal"])
+
+
+_EVIDENCE = "docs/kernels.md#what-they-take"
+
+REWRITES = (
+    Rewrite("lu_of_stacks", (lu_p,), lambda em, site, x: emit_lu(em, site.out, x), _EVIDENCE, lambda site: _is_stack(site.out[0])),
+    Rewrite("cholesky_of_stacks", (cholesky_p,), lambda em, site, x: emit_cholesky(em, site.out, x), _EVIDENCE,
+            lambda site: _is_stack(site.out)),
+    Rewrite("triangular_solves_of_stacks", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _is_stack_of_systems),
+)

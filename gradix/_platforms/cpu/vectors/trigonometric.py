@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.coefficients import (
+from gradix._platforms.cpu.vectors.coefficients import (
     ARCSINE,
     ARCTANGENT,
     COSINE,

@@ -5,7 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._ops.kernel_loops import apart
+from gradix._platforms.cpu.kernel_loops import apart
 
 _I32, _I64, _F64 = np.dtype("int32"), np.dtype("int64"), np.dtype("float64")
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.formulas import Spelled
-from gradix._ops.vectors.coefficients import COSINE, SINE, SINGLE
-from gradix._ops.vectors.vocabulary import Vectors
+from gradix._platforms.cpu.vectors.coefficients import COSINE, SINE, SINGLE
+from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _PI = 0x3243F6A8885A308D313198A2E03707344A4093822299F31D0082EFA98EC4E6C89      # π·2²⁵⁶, to 2⁻²⁵⁶

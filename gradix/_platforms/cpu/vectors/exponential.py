@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from gradix._ops.vectors.coefficients import ARCSINH, ARCTANH, EXP2, EXPM1, LOG1P, SINH
+from gradix._platforms.cpu.vectors.coefficients import ARCSINH, ARCTANH, EXP2, EXPM1, LOG1P, SINH
 
 _LN2 = {23: (0.693145751953125, 1.4286068203094172e-06),                # the first of 16 and 32 bits, so that its
         52: (0.6931471803691238, 1.9082149292705877e-10)}               # products with exponents are exact

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from gradix._ops.vectors.vocabulary import Vectors
+from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _STEP = 24

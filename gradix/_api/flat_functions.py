@@ -1,0 +1,85 @@
+"""Functions on pytrees as functions on lists of arrays: what each transformation does first and last."""
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
+from gradix._core.array import as_array
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer
+
+
+def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
+    """The leaves as arrays; with `axes`, those of axis None may be anything.
+
+    Raises:
+        TypeError: naming the path of the leaf that is none.
+        OverflowError: a leaf is an int that does not fit.
+    """
+    out = []
+    for i, x in enumerate(leaves):
+        if isinstance(x, Array):
+            out.append(x)
+            continue
+        try:
+            out.append(as_array(x))
+        except (TypeError, OverflowError) as e:
+            if axes is not None and axes[i] is None:
+                out.append(x)
+                continue
+            path = keystr(tree_flatten_with_path(tree_unflatten(tree, leaves))[0][i][0])
+            wrong = "is no array" if isinstance(e, TypeError) else "does not fit"
+            raise type(e)(f"{name}: {what}{path} {wrong}. {e}") from None
+    return out
+
+
+class Flat:
+    """A function on pytrees as one on lists; remembers the tree of its results, and its auxiliary output."""
+
+    __slots__ = ("function", "name", "in_tree", "out_tree", "aux", "has_aux", "rebuild")
+
+    def __init__(self, function, name, in_tree, has_aux=False, rebuild=None):
+        self.function, self.name, self.in_tree, self.has_aux = function, name, in_tree, has_aux
+        self.rebuild = rebuild or in_tree.unflatten
+        self.out_tree = self.aux = None
+
+    def __call__(self, *leaves) -> list:
+        out = self.function(*self.rebuild(leaves))
+        if self.has_aux:
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                raise TypeError(f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
+                                f"data), got {_kind(out)}.")
+            out, aux = out
+            aux_leaves, aux_tree = flatten(aux)
+            self.aux = aux_tree, aux_leaves, [isinstance(x, Tracer) for x in aux_leaves]
+        outs, self.out_tree = flatten(out)
+        result = arrays(self.name, outs, self.out_tree, "output")
+        return result + self._aux_arrays() if self.has_aux else result
+
+    def _aux_arrays(self) -> list:
+        return [x for x, traced in zip(self.aux[1], self.aux[2]) if traced]
+
+    def split_aux(self, outs):
+        """Results, and the auxiliary tree, of what `__call__` returned after a transformation.
+
+        Auxiliary leaves that depend on nothing traced are given back as they are.
+        """
+        n = self.out_tree.num_leaves
+        tree, leaves, traced = self.aux
+        given = iter(outs[n:])
+        return outs[:n], tree.unflatten([next(given) if t else x for x, t in zip(leaves, traced)])
+
+
+def _kind(x) -> str:
+    return f"a {type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"{type(x).__name__}"
+
+
+def named_as(function) -> Callable[[Callable], Callable]:
+    """A decorator that gives a wrapper the name and documentation of the function it wraps."""
+    def wrap(wrapper):
+        with contextlib.suppress(AttributeError):
+            functools.update_wrapper(wrapper, function)
+        return wrapper
+    return wrap

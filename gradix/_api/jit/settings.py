@@ -1,0 +1,20 @@
+"""What `jit` is asked for, as one record."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gradix._api.jit.placed import Shardings
+
+
+class Settings(NamedTuple):
+    """The arguments of `jit` other than the function, and which of its arguments are static or donated."""
+
+    inline: bool = False
+    keep_unused: bool = False
+    compiler_options: dict | None = None
+    max_traces: int | None = None
+    max_paths: int | None = None            # None where Python may not decide by traced values
+    donate_strict: bool = False
+    abstracted_axes: Any = None
+    symbolic: Any = None
+    shardings: Shardings | None = None

@@ -1,0 +1,40 @@
+"""What can be made again, kept by key, a limited number of it."""
+from __future__ import annotations
+
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class BoundedCache(dict[K, V]):
+    """A dict of at most `limit` entries; look up with `get`, add with `keep`.
+
+    Args:
+        limit: the number of entries.
+        drop: how many of the oldest go when it is full, half of them by default; 0 keeps those that are there, and adds
+            no more, for values whose identity matters.
+
+    Example:
+        >>> squares = BoundedCache(2, drop=1)
+        >>> [squares.keep(n, n * n) for n in range(3)]
+        [0, 1, 4]
+        >>> squares
+        {1: 1, 2: 4}
+    """
+
+    __slots__ = ("limit", "drop")
+
+    def __init__(self, limit: int, drop: int | None = None):
+        super().__init__()
+        self.limit, self.drop = limit, max(limit // 2, 1) if drop is None else drop
+
+    def keep(self, key: K, value: V) -> V:
+        """Add an entry; its value is also the result."""
+        if len(self) >= self.limit and key not in self:
+            if not self.drop:
+                return value
+            for old in list(self)[:self.drop]:
+                self.pop(old, None)             # another thread may have dropped it
+        self[key] = value
+        return value

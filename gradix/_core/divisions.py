@@ -1,0 +1,233 @@
+"""How types say that arrays are divided over explicit mesh axes, and the rules most operations share."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from gradix._base.errors import ShardingTypeError as ShardingTypeError
+from gradix._core.aval import located
+from gradix._core.mesh import AxisType, BaseMesh
+from gradix._core.named_sharding import NamedSharding, axes_of
+from gradix._core.sharding import PartitionSpec, Sharding
+
+Entries = tuple         # for each axis of an array None, the name of a mesh axis, or a tuple of names
+
+
+def entries(aval) -> Entries:
+    """Over which explicit mesh axes each axis of an array is divided."""
+    return (None,) * aval.ndim if aval.division is None else tuple(aval.division.spec)
+
+
+def division(mesh: BaseMesh, row: Sequence) -> NamedSharding | None:
+    """What a type holds of entries on a mesh: None where nothing is divided."""
+    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*row)) if any(e is not None for e in row) else None
+
+
+def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
+    """What the type of an array with this sharding says: its division over the mesh axes that are `Explicit`."""
+    mesh: Any = getattr(sharding, "mesh", None)
+    if mesh is None or AxisType.Explicit not in mesh.axis_types:
+        return None
+    named = set(mesh.explicit_axes)
+    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]            # type: ignore[attr-defined]
+    return division(mesh, [*row, *[None] * (ndim - len(row))])
+
+
+def explicit_entries(sharding, ndim: int) -> Entries:
+    """The entries that `explicit_part` gives."""
+    part = explicit_part(sharding, ndim)
+    return (None,) * ndim if part is None else tuple(part.spec)
+
+
+def names_in(row) -> list:
+    """The mesh axes that entries name, as often as they do."""
+    return [n for e in row for n in axes_of(e)]
+
+
+def _entry(names):
+    return None if not names else names[0] if len(names) == 1 else tuple(names)
+
+
+def without_axis(aval, axis: int):
+    """The type of a part of an array along one axis, without that."""
+    found = aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+    if aval.division is None:
+        return found
+    row = entries(aval)
+    return located(found.plain, vma=found.vma, division=division(aval.division.mesh, row[:axis] + row[axis + 1:]))
+
+
+def with_axis(aval, size, axis: int):
+    """The type of a stack of arrays along a new axis."""
+    found = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    if aval.division is None:
+        return found
+    row = entries(aval)
+    return located(found.plain, vma=found.vma, division=division(aval.division.mesh, (*row[:axis], None, *row[axis:])))
+
+
+def mesh_of(avals) -> BaseMesh | None:
+    """The mesh that operands are divided over; None where none is.
+
+    Raises:
+        ValueError: there are two.
+    """
+    found = None
+    for a in avals:
+        if a.division is not None:
+            mesh = a.division.mesh
+            if found is not None and mesh != found:
+                raise ValueError(f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. Bring them to "
+                                 "one mesh, with reshard or device_put.")
+            found = mesh
+    return found
+
+
+def size_of(mesh: BaseMesh, entry) -> int:
+    """How many parts an entry makes of an axis."""
+    sizes = mesh.shape
+    return prod([sizes[a] for a in axes_of(entry)])
+
+
+def merged(name: str, avals, shape) -> Entries:
+    """The division of an elementwise result: an axis goes as the operands that divide it, which must agree.
+
+    Raises:
+        ShardingTypeError: they do not, or one mesh axis would divide two axes.
+    """
+    out: list = [None] * len(shape)
+    for a in avals:
+        if a.division is None:
+            continue
+        for i, e in enumerate(a.division.spec):
+            if e is not None:
+                if out[i] is not None and out[i] != e:
+                    raise _disagreement(name, avals)
+                out[i] = e
+    used = names_in(out)
+    if len(set(used)) != len(used):
+        raise _disagreement(name, avals)
+    return tuple(out)
+
+
+def _disagreement(name: str, avals) -> ShardingTypeError:
+    given = ", ".join([str(entries(a)) for a in avals if a.ndim])
+    return ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to one, with "
+                             "gradix.sharding.reshard(x, PartitionSpec(...)).")
+
+
+def undivided(name: str, aval, axes, what: str) -> Entries:
+    """The entries of an operand that must be whole along some axes.
+
+    Raises:
+        ShardingTypeError: it is not.
+    """
+    row = entries(aval)
+    if any(row[i] is not None for i in axes):
+        raise ShardingTypeError(f"{name} takes operands that are undivided over {what}; got one of type {aval.str_short()}, axes "
+                                f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or let the compiler "
+                                "divide inside of gradix.sharding.auto_axes.")
+    return row
+
+
+def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
+    """The entries of an operand whose axes come to have other sizes, which must divide as evenly.
+
+    Raises:
+        ShardingTypeError: one does not.
+    """
+    row = entries(aval)
+    for i, (e, before, after) in enumerate(zip(row, aval.shape, sizes)):
+        if e is not None and before != after and after % size_of(mesh, e):
+            raise ShardingTypeError(f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes "
+                                    f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of {aval.str_short()}. Reshard "
+                                    "it first, with gradix.sharding.reshard(x, PartitionSpec(...)).")
+    return row
+
+
+def stacked(avals, lead: int, name: str) -> Entries:
+    """The entries of the leading axes of operands that are stacks of matrices, or of vectors; the rest must be whole."""
+    for a in avals:
+        undivided(name, a, range(lead, a.ndim), "the axes of the matrices or vectors")
+    return merged(name, [a for a in avals if a.division is not None], avals[0].shape)[:lead]
+
+
+def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
+    """The entries of an array after a reshape, where they follow from those before.
+
+    Raises:
+        ShardingTypeError: they do not.
+    """
+    row, shape = entries(aval), aval.shape
+    out: list = [None] * len(sizes)
+    for old, new in _blocks(shape, sizes):
+        held = [i for i in old if row[i] is not None]
+        if not held:
+            continue
+        wide_old, wide_new = [i for i in old if shape[i] != 1], [i for i in new if sizes[i] != 1]
+        if len(wide_old) == len(wide_new) == 1 and held == wide_old:
+            out[wide_new[0]] = row[held[0]]
+        elif not wide_old and len(held) == 1 and len(new) >= 1:
+            out[new[0]] = row[held[0]]
+        elif len(wide_old) == 1 and _split(row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out):
+            continue
+        elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None:
+            out[wide_new[0]] = joined
+        else:
+            raise ShardingTypeError("This reshape is not supported: how its result is to be divided is ambiguous. Please specify the "
+                                    f"sharding of the output via the `out_sharding` argument of reshape: type {aval.str_short()} to "
+                                    f"the shape {tuple(sizes)}.")
+    return tuple(out)
+
+
+def _blocks(old, new):
+    """Runs of axes of the one shape and of the other that hold the same elements."""
+    i = j = 0
+    while i < len(old) or j < len(new):
+        a, b = [], []
+        m = n = 1
+        if i < len(old):
+            a, m, i = [i], old[i], i + 1
+        if j < len(new):
+            b, n, j = [j], new[j], j + 1
+        while m != n:
+            if (m < n and i < len(old)) or j >= len(new):
+                a.append(i)
+                m, i = m * old[i], i + 1
+            else:
+                b.append(j)
+                n, j = n * new[j], j + 1
+        while i < len(old) and old[i] == 1 and (j >= len(new) or new[j] != 1):
+            a.append(i)
+            i += 1
+        while j < len(new) and new[j] == 1 and (i >= len(old) or old[i] != 1):
+            b.append(j)
+            j += 1
+        yield a, b
+
+
+def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
+    """Divide the axes that one is split into: the first takes the mesh axes as far as they fit, and so on."""
+    names, at = list(axes_of(entry)), 0
+    for place, n in zip(places, sizes):
+        mine: list = []
+        while at < len(names) and n % size_of(mesh, (*mine, names[at])) == 0:
+            mine.append(names[at])
+            at += 1
+        out[place] = _entry(mine)
+        if at == len(names):
+            return True
+        if size_of(mesh, tuple(mine)) != n:
+            break                       # the parts that are left would lie across what the next axes hold
+    for place in places:
+        out[place] = None
+    return False
+
+
+def _joined(parts):
+    """The entry of the axis that several become: where all of them are divided, or the first alone."""
+    if all(e is not None for e, _ in parts):
+        return _entry([n for e, _ in parts for n in axes_of(e)])
+    return parts[0][0] if all(e is None for e, _ in parts[1:]) else None
+

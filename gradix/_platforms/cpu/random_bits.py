@@ -1,0 +1,31 @@
+"""Random bits on the CPU."""
+from __future__ import annotations
+
+from math import prod
+
+from gradix._core.aval import make_aval
+from gradix._ops.random.random import GENERATORS, random_bits_p
+from gradix._platforms.cpu.kernel_loops import apart
+from gradix._platforms.records import Rewrite
+
+_SHORT_ROW, _LARGE = 32, 1 << 12
+
+
+def _has_short_rows(site) -> bool:
+    """Whether an array is large, and its last axis too short for vectors to pay in loops over it."""
+    shape = site.out.shape
+    if GENERATORS[site.params.get("impl", "fry")].together:
+        return False
+    return all(type(n) is int for n in shape) and len(shape) > 1 and shape[-1] < _SHORT_ROW and prod(shape) >= _LARGE
+
+
+def _as_one_row(em, site, keys):
+    """Drawn on their own: what follows is then a loop over all elements; with the counters in it, a loop over each short row."""
+    generator, out = GENERATORS[site.params.get("impl", "fry")], site.out
+    flat = make_aval((*keys.aval.shape, prod(site.params["shape"])), out.dtype)
+    return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
+
+
+REWRITES = (
+    Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, "docs/kernels.md#how", _has_short_rows),
+)

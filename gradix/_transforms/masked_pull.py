@@ -1,0 +1,80 @@
+"""Reverse mode beyond selections: which elements of cotangents are live is kept beside them, so that dead ones stay zero.
+
+Zero times a coefficient that is infinite or undefined is NaN, so plain transposition is wrong where a selection cut a
+cotangent. `gradix._ops.cotangent_masks` has the rules; here is when reverse mode asks for them.
+"""
+from __future__ import annotations
+
+from gradix._core.aval import seen
+from gradix._core.trace import divided_like
+from gradix._ops.basis import add_any
+from gradix._ops.cotangent_masks import Live, cut, guarded, joined, joined_all, passed
+from gradix._transforms.finite import may_be_infinite
+
+
+class Masks:
+    """The masks of the cotangents in one walk backwards, by their entries on the tape.
+
+    Args:
+        eqns: the equations of the tape.
+        told: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may be
+            infinite, which is looked up when a selection is met.
+    """
+
+    __slots__ = ("live", "eqns", "wanted")
+
+    def __init__(self, eqns: list, told: bool):
+        self.eqns, self.wanted = eqns, True if told else None
+        self.live: dict[int, Live] = {}
+
+    def add(self, total: list, index: int, ct, live: Live | None) -> None:
+        """Add a cotangent, of which only what is `live` is not zero; None if all may be."""
+        have = total[index]
+        if have is None:
+            total[index] = ct
+            if live is not None:
+                self.live[index] = live
+            return
+        total[index], before = add_any(have, ct), self.live.pop(index, None)
+        if before is not None and live is not None:
+            self.live[index] = joined(before, live)
+
+    def pull(self, e, ct, total: list) -> bool:
+        """Transpose one equation with masks; False where the plain way is right, and to be taken."""
+        prim = e.primitive
+        if not self.live and prim.selects is not True and not prim.selects(e.params):
+            return False
+        if self.wanted is None:
+            self.wanted = any(map(may_be_infinite, self.eqns))
+        if not self.wanted:
+            return False
+        found = [self.live.pop(e.first + i, None) for i in range(len(e.avals))]
+        if prim.live == "call":
+            self._pull_call(e, ct, found, total)
+        else:
+            live = joined_all([f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found)
+            self._pull_operation(e, ct, live, total)
+        return True
+
+    def _pull_call(self, e, ct, found: list, total: list) -> None:
+        back, out = e.primitive.transpose_live(ct, found, *e.args, **e.params)
+        for position, index in e.inputs:
+            if back[position] is not None:
+                self.add(total, index, back[position], out[position])
+
+    def _pull_operation(self, e, ct, live: Live | None, total: list) -> None:
+        prim, args = e.primitive, e.args
+        if live is not None and live.shape and prim.live is None:
+            live = None
+        harmful = live is not None and may_be_infinite(e)
+        if harmful and prim.neutral is not None:
+            args = guarded(prim, args, live)
+        back = prim.transpose(ct, *args, **e.params)
+        for position, index in e.inputs:
+            c = back[position]
+            if c is not None:
+                if harmful and prim.live is None:
+                    c = cut(c, live)
+                if seen.divisions:
+                    c = divided_like(c, args[position].aval)
+                self.add(total, index, c, passed(prim, position, args, e.params, e.avals[0], live))
