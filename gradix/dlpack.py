@@ -51,9 +51,13 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
                         f"{type(external_array)}. Pass the array itself instead of its capsule.")
     try:
         return _from_numpy(external_array, device=device, copy=copy)
-    except (BufferError, RuntimeError):                     # a dtype that NumPy does not exchange: bfloat16
+    except (BufferError, RuntimeError):                     # the one supported dtype that NumPy does not exchange
+        if not str(external_array.dtype).endswith("bfloat16"):
+            raise TypeError(f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got {external_array.dtype}. "
+                            "Convert it first, or view its bytes as an unsigned integer.") from None
         buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
-        shared = ArrayImpl(None, make_aval(tuple(buffer.shape), buffer.dtype), buffer)
+        buffer.aval = make_aval(tuple(external_array.shape), np.dtype(dtypes.bfloat16))
+        shared = ArrayImpl(None, buffer.aval, buffer)
         return array(np.array(shared.host), device=device)
 
 __dir__ = listing(__name__)

@@ -20,6 +20,8 @@ class LazyModule:
         self._lazy_name = name
 
     def __getattr__(self, attribute: str):
+        if attribute == "__wrapped__":          # asked of everything by tools that look for documentation
+            raise AttributeError(attribute)
         module = _import(self._lazy_name)
         value = getattr(module, attribute)
         if not attribute.startswith("__"):

@@ -1,0 +1,249 @@
+"""PyTorch and Gradix in one program: tensors exchanged through DLPack, and functions of either called, with gradients, by the other."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradix._api.callbacks import pure_callback
+from gradix._api.derivatives.autodiff import vjp
+from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._api.jit.jit import jit
+from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.lazy import lazy_module
+from gradix._base.listing import listing
+from gradix._base.tree import tree_flatten, tree_map
+from gradix._core import dtypes
+from gradix._core.array import as_array
+from gradix.dlpack import from_dlpack
+
+__all__ = ["as_gradix", "as_torch", "from_torch", "to_torch"]
+
+torch = lazy_module("torch")
+
+
+def from_torch(tree):
+    """Arrays with the values of PyTorch's tensors.
+
+    The values are copied, for a tensor may change later. What is no tensor stays as it is.
+
+    Args:
+        tree: a pytree of tensors on the CPU, such as `dict(module.named_parameters())`.
+
+    Raises:
+        TypeError: a tensor is of a dtype without a counterpart here.
+    """
+    return tree_map(lambda x: _array(x) if isinstance(x, torch.Tensor) else x, tree)
+
+
+def to_torch(tree):
+    """PyTorch's tensors with the values of arrays, in memory of their own.
+
+    Args:
+        tree: a pytree of arrays, or of anything that is one.
+    """
+    return tree_map(_tensor, tree)
+
+
+def _array(x):
+    x = x.detach()
+    if x.is_conj() or x.is_neg():
+        x = x.resolve_conj().resolve_neg()
+    return from_dlpack(x.cpu().contiguous())
+
+
+def _tensor(x):
+    x = as_array(x)
+    if x.dtype == dtypes.float0:
+        return None
+    if x.dtype == dtypes.bfloat16:                      # NumPy has no name for it in exchanges
+        return torch.from_numpy(np.array(x.view(np.int16))).view(torch.bfloat16)
+    return torch.from_numpy(np.array(x))
+
+
+# -- functions of arrays, called on tensors -------------------------------------------------------------------------
+
+def as_torch(fun: Callable) -> Callable:
+    """A function of arrays as one of PyTorch's tensors, which `backward` goes through to any order.
+
+    Args:
+        fun: takes and returns pytrees of arrays. It is jitted.
+
+    Returns:
+        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as arrays without a gradient.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.torch import as_torch
+        >>> energy = as_torch(lambda x: jnp.sum(jnp.sin(x) ** 2))   # energy(tensor).backward() fills tensor.grad
+    """
+    known: dict = {}
+
+    def call(*args, **kwargs):
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree not in known:
+            known[tree] = _Flat(fun, tree)
+        flat = known[tree]
+        outs = _bridge().apply(flat, *[x if isinstance(x, torch.Tensor) else _tensor(x) for x in leaves])
+        return flat.out_tree.unflatten(outs)
+
+    call.__name__ = getattr(fun, "__name__", "function")
+    return call
+
+
+class _Flat:
+    """A function of arrays in a list, and its gradient likewise."""
+
+    def __init__(self, fun: Callable, tree):
+        self.fun, self.tree, self.out_tree = fun, tree, None
+        self.run = jit(self._run)
+
+    def _run(self, *leaves):
+        args, kwargs = self.tree.unflatten(leaves)
+        outs, self.out_tree = tree_flatten(self.fun(*args, **kwargs))
+        return outs
+
+    def gradient(self, count: int) -> _Flat:
+        """The cotangents of the arguments, of the arguments and the cotangents of the results."""
+        def fun(*flat):
+            outs, pull = vjp(self._run, *flat[:count])
+            cts = [ct if out.dtype in dtypes.INEXACT else np.zeros(out.shape, dtypes.float0) for out, ct in zip(outs, flat[count:])]
+            return [g for g in pull(cts) if g.dtype != dtypes.float0]
+        return _Flat(fun, _arguments(count + self.out_tree.num_leaves))
+
+
+def _arguments(count: int):
+    return tree_flatten((tuple(range(count)), {}))[1]
+
+
+@cache
+def _bridge():
+    """The class through which PyTorch differentiates functions of arrays."""
+    class Bridge(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, flat, *tensors):
+            arrays = [_array(x) for x in tensors]
+            ctx.flat, ctx.pull = flat, None
+            ctx.save_for_backward(*tensors)
+            if any(ctx.needs_input_grad[1:]):
+                outs, ctx.pull = vjp(flat.run, *arrays)
+            else:
+                outs = flat.run(*arrays)
+            ctx.set_materialize_grads(True)
+            results = tuple([_tensor(x) for x in outs])
+            ctx.mark_non_differentiable(*[x for x in results if not (x.is_floating_point() or x.is_complex())])
+            return results
+
+        @staticmethod
+        def backward(ctx, *cts):
+            tensors = ctx.saved_tensors
+            inexact = [x.is_floating_point() or x.is_complex() for x in tensors]
+            if torch.is_grad_enabled():                 # the gradient is to be differentiated itself
+                found = iter(Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts)))
+            else:
+                given = [_cotangent(ct) for ct in cts]
+                found = iter([_tensor(g) for g, real in zip(ctx.pull(given), inexact) if real])
+            return None, *[_conjugate(next(found)) if real else None for real in inexact]
+    return Bridge
+
+
+def _cotangent(ct):
+    if not (ct.is_floating_point() or ct.is_complex()):
+        return np.zeros(tuple(ct.shape), dtypes.float0)
+    return _array(_conjugate(ct))
+
+
+def _conjugate(ct):
+    """A cotangent as the other library has it: PyTorch's are the conjugates of ours."""
+    return ct.conj() if ct.is_complex() else ct
+
+
+# -- functions of tensors, called on arrays -------------------------------------------------------------------------
+
+def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
+    """A function of PyTorch's tensors as one of arrays, which may be jitted, mapped and differentiated once in reverse mode.
+
+    A compiled program calls back into Python, so that it cannot be exported.
+
+    Args:
+        fun: takes tensors and returns a pytree of tensors; no side effects.
+        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is called once with zeros, for each
+            combination of shapes, to find them.
+
+    Returns:
+        A function of pytrees of arrays in place of those tensors.
+    """
+    def call(*args):
+        leaves, tree = tree_flatten(args)
+        leaves = [as_array(x) for x in leaves]
+        types = result_shape_dtypes if result_shape_dtypes is not None else _result_types(fun, tree, leaves)
+        return _differentiable(fun, tree, types)(*leaves)
+
+    call.__name__ = getattr(fun, "__name__", "function")
+    return call
+
+
+def _result_types(fun: Callable, tree, leaves):
+    """The types of a function's results, from a call with zeros."""
+    zeros = [torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone() for x in leaves]
+    with torch.no_grad():
+        outs = fun(*tree.unflatten(zeros))
+    return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape), _array(x[..., :0] if x.ndim else x).dtype), outs)
+
+
+def _torch_dtype(dtype):
+    return getattr(torch, np.dtype(dtype).name)
+
+
+def _differentiable(fun: Callable, tree, types):
+    """The call of a function of tensors, with the gradient that PyTorch finds."""
+    def forward_on_host(*values):
+        with torch.no_grad():
+            return tree_map(_numpy, fun(*tree.unflatten([_from_host(x) for x in values])))
+
+    @custom_vjp
+    def run(*leaves):
+        return pure_callback(forward_on_host, types, *leaves, vmap_method="sequential")
+
+    def forward(*leaves):
+        return run(*leaves), leaves
+
+    def backward(leaves, cts):
+        where = [i for i, x in enumerate(leaves) if x.dtype in dtypes.INEXACT]
+        cts = [ct for ct in tree_flatten(cts)[0] if ct.dtype != dtypes.float0]
+
+        def on_host(*values):
+            return _pulled(fun, tree, values[:len(leaves)], values[len(leaves):], where)
+        wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
+        found = dict(zip(where, pure_callback(on_host, wanted, *leaves, *cts, vmap_method="sequential")))
+        return tuple([found[i] if i in found else np.zeros(x.shape, dtypes.float0) for i, x in enumerate(leaves)])
+
+    run.defvjp(forward, backward)
+    return run
+
+
+def _pulled(fun: Callable, tree, values, cts, where) -> list:
+    """The cotangents of the arguments `where`, by PyTorch's reverse mode."""
+    with torch.enable_grad():
+        tensors = [_from_host(x) for x in values]
+        for i in where:
+            tensors[i].requires_grad_(True)
+        outs = [x for x in tree_flatten(fun(*tree.unflatten(tensors)))[0] if x.is_floating_point() or x.is_complex()]
+        used = [(x, _from_host(ct)) for x, ct in zip(outs, cts) if x.requires_grad]
+        given = [_conjugate(ct) for _, ct in used]
+        found = torch.autograd.grad([x for x, _ in used], [tensors[i] for i in where], given, allow_unused=True) if used else None
+    return [np.zeros_like(values[i]) if found is None or found[k] is None else _numpy(_conjugate(found[k]))
+            for k, i in enumerate(where)]
+
+
+def _from_host(x):
+    return _tensor(np.asarray(x))
+
+
+def _numpy(x) -> np.ndarray:
+    return np.asarray(_array(x))
+
+
+__dir__ = listing(__name__)
