@@ -32,6 +32,63 @@ def test_counter_shows_what_jit_does_with_state(tmp_path):
     assert "Try next" in out
 
 
+@pytest.fixture(scope="module")
+def digits_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serving")
+    out = run("-W", "error", ROOT / "examples/serving/export_model.py", "digits.gdx", folder=folder)
+    assert "of 450 unseen digits read right" in out
+    return folder / "digits.gdx"
+
+
+SERVED = """
+import asyncio, json, sys
+sys.path.insert(0, sys.argv[1])
+from server import App, Journal, Reader
+from sklearn.datasets import load_digits
+pixels, labels = load_digits(return_X_y=True)
+body = json.dumps({"images": (pixels[:100] / 16).tolist()}).encode()
+
+async def ask(app, method, path, body=b""):
+    sent = []
+    async def receive():
+        return {"type": "http.request", "body": body}
+    async def send(message):
+        sent.append(message)
+    await app({"type": "http", "method": method, "path": path}, receive, send)
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+async def main():
+    reader = Reader(sys.argv[2])
+    first = App(reader, Journal("jobs.sqlite"), hold=True)
+    status, answer = await ask(first, "POST", "/digits", body)
+    right = sum(a == b for a, b in zip(answer["digits"], labels))
+    assert status == 200 and right > 90 and len(answer["chances"]) == 100, (status, right)
+    assert [(await ask(first, *r))[0] for r in (("POST", "/digits", b"{}"), ("GET", "/jobs/9"), ("GET", "/no"))] == [400, 404, 404]
+    jobs = [(await ask(first, "POST", "/jobs", body))[1]["job"] for _ in range(3)]
+    assert [(await ask(first, "GET", f"/jobs/{j}"))[0] for j in jobs] == [202] * 3
+    again = App(reader, Journal("jobs.sqlite"))
+    worker = asyncio.create_task(again.work())
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+    assert all([(await ask(again, "GET", f"/jobs/{j}")) == (200, answer) for j in jobs])
+    worker.cancel()
+    assert not [m for m in sys.modules if m.startswith(("gradix.nn", "gradix.random"))]
+
+asyncio.run(main())
+"""
+
+
+def test_an_exported_model_is_served(digits_file):
+    run("-W", "error", "-c", SERVED, ROOT / "examples/serving", digits_file, folder=digits_file.parent)
+
+
+@pytest.mark.slow
+def test_a_killed_server_answers_what_it_accepted(digits_file):
+    pytest.importorskip("uvicorn")
+    out = run(ROOT / "examples/serving/measure.py", digits_file, "--seconds", "0.2", folder=digits_file.parent)
+    assert "killed: 40 jobs accepted, 0 answered before, 40 after the restart" in out
+
+
 def test_regression_finds_the_least_squares_line(tmp_path):
     lines = run("-W", "error", ROOT / "examples/regression.py", folder=tmp_path).splitlines()
     last = next(line for line in lines if line.startswith("step      200"))
