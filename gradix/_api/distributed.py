@@ -105,11 +105,19 @@ def _leave() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
-    shutdown()
+    try:
+        shutdown()
+    except RuntimeError as e:                       # the exit status has to tell, and at exit exceptions do not
+        print(e, file=sys.stderr, flush=True)
+        os._exit(1)
 
 
 def shutdown() -> None:
-    """Leave the other processes, once all do."""
+    """Leave the other processes, once all do.
+
+    Raises:
+        RuntimeError: they have called other programs than this one.
+    """
     joined, global_state.joined = global_state.joined, None
     global_state.num_processes = global_state.process_id = global_state.coordinator_address = None
     if joined is not None:

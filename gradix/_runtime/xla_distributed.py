@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from gradix._base import config as _config
 from gradix._runtime import xla_client
+from gradix._runtime.collective_calls import Told, calls, decide, mismatch
+
+_options = _config.state
 
 
 class Joined(NamedTuple):
@@ -19,6 +23,7 @@ class Joined(NamedTuple):
     client: Any
     service: Any
     watch: Watch
+    shutdown_timeout: int
 
 
 def join_processes(address: str, num_processes: int, process_id: int, *, bind_address: str | None, init_timeout: int, heartbeat: int,
@@ -41,7 +46,7 @@ def join_processes(address: str, num_processes: int, process_id: int, *, bind_ad
     watch.start()
     collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=_own_host(address))
     xla_client.configure(distributed_client=client, node_id=process_id, num_nodes=num_processes, collectives=collectives)
-    return Joined(client, service, watch)
+    return Joined(client, service, watch, shutdown_timeout)
 
 
 def _own_host(address: str) -> str | None:
@@ -60,11 +65,11 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
-        beat, silent_since = 0, None
-        while not self.stopped.wait(self.timeout / 8):
+        beat, silent_since, said = 0, None, 0
+        while not self.stopped.wait(min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8):
             beat += 1
             try:
-                self.client.key_value_set(f"gradix/alive/{self.rank}", str(beat), allow_overwrite=True)
+                self.client.key_value_set(f"gradix/alive/{self.rank}", f"{beat} {calls.told()}", allow_overwrite=True)
                 told = dict(self.client.key_value_dir_get("gradix/alive"))
                 silent_since = None
             except Exception as e:                          # the service is at process 0
@@ -79,6 +84,15 @@ class Watch(threading.Thread):
             gone = [i for i, (value, since) in seen.items() if now - since > self.timeout and value != _LEFT]
             if gone and not self.stopped.is_set():
                 self._end(gone, f"no sign for {self.timeout:.0f} s")
+            others = {i: _told(value) for i, (value, _) in seen.items()}
+            text, is_end = mismatch(self.rank, others), True
+            if text is None:
+                text, is_end = decide(self.rank, others, said, now)
+            if text is not None:
+                said = calls.last.number
+                print(text, file=sys.stderr, flush=True)
+            if is_end and not self.stopped.is_set():
+                os._exit(1)
 
     def leave(self) -> None:
         """From here on the silence of this process is no loss."""
@@ -97,9 +111,25 @@ class Watch(threading.Thread):
 _LEFT = "left"
 
 
+def _told(value: str | None) -> Told | None:
+    return None if value is None or value == _LEFT else Told.read(value.split(" ", 1)[1])
+
+
 def leave_processes(joined: Joined) -> None:
-    """Wait for the others to leave too, and end the service."""
+    """Wait for the others to leave too, and end the service.
+
+    Raises:
+        RuntimeError: they have called other programs.
+    """
+    wrong = None
+    with contextlib.suppress(Exception):                    # what is wrong with the service, shutdown tells
+        joined.client.key_value_set(f"gradix/left/{joined.watch.rank}", f"0 {calls.told()}", allow_overwrite=True)
+        joined.client.wait_at_barrier("gradix/left", joined.shutdown_timeout * 1000)
+        told = dict(joined.client.key_value_dir_get("gradix/left"))
+        wrong = mismatch(joined.watch.rank, {int(k.rpartition("/")[2]): _told(v) for k, v in told.items()})
     joined.watch.leave()
     joined.client.shutdown()
     if joined.service is not None:
         joined.service.shutdown()
+    if wrong is not None:
+        raise RuntimeError(wrong)

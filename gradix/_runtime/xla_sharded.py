@@ -1,6 +1,7 @@
 """Arrays and programs over several devices: XLA's partitioned execution, through jaxlib."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -14,6 +15,7 @@ from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
 from gradix._core.sharding import Sharding
 from gradix._runtime import xla_buffers, xla_callbacks, xla_options
+from gradix._runtime.collective_calls import calls
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
 from gradix._runtime.xla_custom_calls import ensure_named_in
@@ -22,7 +24,7 @@ from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
 
 _host = lazy_module("gradix._runtime.xla_host_kernels")
-xc: Any = lazy_module("jaxlib.xla_client")
+hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
 
 
 class _Partitioned(_jax.GSPMDSharding):
@@ -162,7 +164,8 @@ class PartitionedExecutable(Executable):
 
     __slots__ = ("out_shardings",)
 
-    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool, has_host_kernels: bool):
+    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool, has_host_kernels: bool,
+                 name: tuple[str, str] = ("", "")):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
         self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
@@ -171,6 +174,43 @@ class PartitionedExecutable(Executable):
                               for i, (w, a) in enumerate(zip(wanted, self.out_avals))]
         self.handlers = [_handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)]
         self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
+        if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
+            self.is_awaited, self.run = True, _waiting(self.run, name, any(d.process_index != devices[0].process_index for d in devices))
+
+
+_COLLECTIVE = re.compile(r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)(?:-start)?\(")
+
+
+def _communicates(loaded) -> bool:
+    return any(_COLLECTIVE.search(m.to_string()) for m in loaded.hlo_modules())
+
+
+def _waiting(run: Callable[[list], list], name: tuple[str, str], is_joint: bool) -> Callable[[list], list]:
+    """A program whose devices wait for each other, called so that it has ended.
+
+    With several calls in flight each of XLA:CPU's threads can come to wait in another one, for ever.
+    """
+    def call(buffers):
+        outs = run(buffers)
+        for out in outs:
+            out.block_until_ready()
+        return outs
+    if not is_joint:
+        return call
+
+    def joint(buffers):
+        calls.enter(*name)
+        try:
+            return call(buffers)
+        finally:
+            calls.leave()
+    return joint
+
+
+def _name_of(text: str) -> tuple[str, str]:
+    """The name of a module, and a digest of it."""
+    found = re.match(r"\s*(?:builtin\.)?module @(\S+)", text)
+    return found[1] if found else "", hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _told(told, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
@@ -217,7 +257,7 @@ def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options:
             built = xla_options.build(options, np.array([[d.id for d in devices]]), devices[0].platform, chosen)
             loaded = _load(text, functions, devices, built, blob)
             return PartitionedExecutable(loaded, in_avals, out_avals, devices, mesh, out_shardings, bool(functions),
-                                         has_host_kernels)
+                                         has_host_kernels, _name_of(text))
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise

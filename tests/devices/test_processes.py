@@ -2,6 +2,7 @@
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import gradix
 from gradix import launch
 from gradix._api import clusters
+from gradix._runtime.collective_calls import Call, Told, explanation
 from gradix.experimental.array_serialization import load, save
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -71,6 +73,39 @@ def test_a_lost_process_ends_the_others(doing, killed):
     assert status != 0 and seconds < 30, text
     said = ["Connection closed by peer", "Connection reset by peer", f"process {killed} of 2 is lost", "another task died"]
     assert any(words in text for words in said), text
+
+
+@pytest.mark.parametrize(("doing", "match"), [
+    pytest.param("sleeps", r"process 0 has waited .* in 'first', its call number 2 .*process 1 is missing: its last is number 1",
+                 marks=pytest.mark.slow),
+    pytest.param("differs", "processes 0 and 1 have called different programs: call number [23]", marks=pytest.mark.slow)])
+def test_who_is_missing_in_a_collective(doing, match):
+    port = launch._free_port()
+    env = _env(GRADIX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}", GRADIX_NUM_PROCESSES="2", JAX_NUM_CPU_DEVICES="1")
+    both = [subprocess.Popen([sys.executable, str(PROGRAMS / "misses.py"), doing], env={**env, "GRADIX_PROCESS_ID": str(i)},
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(2)]
+    try:
+        text = both[0].communicate(timeout=100)[0]
+    finally:
+        for p in both:
+            p.kill()
+            p.communicate()
+    assert both[0].returncode != 0 and re.search(match, text), text
+
+
+def test_what_is_told_of_a_call_that_waits():
+    mine = Call(7, "step", "aa", 0.0)
+    told = {1: Told.read(Call(7, "eval", "bb", 0.0).told(True)), 2: Told.read(Call(6, "step", "aa", 0.0).told(False)), 3: None,
+            4: Told.read(Call(7, "step", "aa", 0.0).told(True))}
+    text, never = explanation(0, mine, told, 61.0)
+    assert never and "process 1 is in another program: 'eval'" in text and "waited 61 s in 'step', its call number 7" in text
+    assert "process 2 is missing: its last is number 6, 'step', which has ended" in text
+    assert "process 3 is missing: it has made none" in text
+    assert "process 4" not in text
+    text, never = explanation(0, mine, {4: told[4]}, 61.0)
+    assert not never and "All others are in it" in text
+    with pytest.raises(ValueError, match="number of seconds"):
+        gradix.config.update("gradix_collective_timeout", -1)
 
 
 @pytest.mark.slow
