@@ -17,13 +17,14 @@ from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.operators import Array, install
 from gradix._core.sharding import PartitionSpec, Shard, Sharding, SingleDeviceSharding
-from gradix._core.trace import Tracer, bind
+from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import sharding_constraint_p
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, put_on, sharding_of
 from gradix._runtime.program import to_device
 
 _options = _config.state
+_LARGE = 1 << 16
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -84,6 +85,10 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
 def _put(x, place):
     if not _is_place(place):
         as_sharding(place)
+    if type(x) is np.ndarray and type(place) is NamedSharding and x.nbytes > _LARGE and state.stage is None:
+        found = _divided_at_once(x, place)
+        if found is not None:
+            return found
     try:
         array = as_array(x)
     except TypeError as e:
@@ -96,6 +101,18 @@ def _put(x, place):
     if isinstance(array, Tracer):
         return bind(sharding_constraint_p, (array,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else array
     return placed(array, sharding)
+
+
+def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None:
+    """A large NumPy array on several devices without a copy of the whole; None where it is no plain case."""
+    place = committed(sharding)
+    is_plain = x.dtype.kind in "fiub" and dtypes.canonicalize_dtype(x.dtype) is x.dtype
+    if not is_plain or place.is_whole or not sharding.is_fully_addressable:
+        return None
+    aval = make_aval(x.shape, x.dtype, False)
+    _check_fits(aval, sharding)
+    _guard("host_to_device", aval, sharding)
+    return ArrayImpl(None, located(aval, place, division=explicit_part(sharding, aval.ndim)), xla.put_copied(x, aval, sharding))
 
 
 def _check_fits(aval, sharding: Sharding) -> None:

@@ -257,6 +257,7 @@ class GSPMDSharding(Sharding):
         return f"GSPMDSharding({{{how}}}, memory_kind={self.memory_kind})"
 
 
+@functools.lru_cache(4096)
 def parts_of(sharding: Sharding, ndim: int):
     """What tells whether two shardings are equivalent: counts of parts, each device's part, and the kind of memory."""
     coordinates: Any = getattr(sharding, "coordinates", None)

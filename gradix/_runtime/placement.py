@@ -139,6 +139,7 @@ def whole_on(home: Home) -> Sharding:
 
 xla.on_renewal(whole_on.cache_clear)
 xla.on_renewal(_placements.clear)
+xla.on_renewal(parts_of.cache_clear)
 
 
 def _spoken(sharding, home: Home):

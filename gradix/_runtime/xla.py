@@ -63,6 +63,7 @@ from gradix._runtime.xla_sharded import (
     move as move,
     part_of as part_of,
     parts as parts,
+    put_copied as put_copied,
     put_parts as put_parts,
     put_sharded as put_sharded,
 )

@@ -116,10 +116,16 @@ def put_sharded(array: np.ndarray, aval, sharding: Sharding):
     return put_parts(parts, kind, where)
 
 
-def put_parts(parts: Sequence, kind, where: Layout):
-    """An array of these parts, one for each device of this process: NumPy arrays that nobody writes to any more."""
-    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False,
-                                   _jax.HostBufferSemantics.ZERO_COPY, enable_x64=True)
+def put_copied(array: np.ndarray, aval, sharding: Sharding):
+    """As `put_sharded`, of an array that its owner may write to again."""
+    where = layout_of(sharding, aval.ndim)
+    return put_parts([array[s] for s in where.slices(array.shape)], physical(aval), where, False)
+
+
+def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
+    """An array of these parts, one for each device of this process: NumPy arrays that nobody writes to any more, if `is_owned`."""
+    semantics = _jax.HostBufferSemantics.ZERO_COPY if is_owned else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False, semantics, enable_x64=True)
 
 
 def move(buffer, aval, sharding: Sharding):

@@ -1,6 +1,7 @@
 """`pmap`: a function run once on each of several devices, for each its own example."""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,6 +70,15 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
     return PmapFunction(fun, axis_name, in_axes, out_axes, static, devices, axis_size, donated)
 
 
+_functions: weakref.WeakSet = weakref.WeakSet()
+
+
+@xla.on_renewal
+def _forget_devices() -> None:
+    for f in _functions:
+        f._plans.clear()
+
+
 class PmapFunction:
     """A function mapped over devices; made by `pmap`."""
 
@@ -77,6 +87,8 @@ class PmapFunction:
         self._fun, self._name, self._axis, self._in_axes, self._out_axes = fun, name_of(fun), axis_name, in_axes, out_axes
         self._static, self._size = static, axis_size
         self._devices = list(devices) if devices is not None else None
+        self._plans: dict = {}
+        _functions.add(self)
 
         def whole(*args, **kwargs):
             return self._mapped(args, kwargs)
@@ -86,7 +98,29 @@ class PmapFunction:
     def __call__(self, *args, **kwargs):
         if any(type(t) is Frame for t in state.axes.values()):
             return self._on_one_device(args, kwargs)
+        if not self._static and state.stage is None:
+            leaves, tree = flatten((args, kwargs))
+            try:
+                key = tree, tuple([x.aval if type(x) is ArrayImpl else (x.shape, x.dtype) for x in leaves])
+                plan = self._plans.get(key)
+            except (AttributeError, TypeError):
+                key = plan = None                               # another kind of argument
+            if plan is None and key is not None:
+                plan = self._plan(args, kwargs, key)
+            if plan is not None:
+                arrays = zip(map(as_array, leaves), plan)
+                args, kwargs = tree.unflatten([x if x.aval.place is p else placed(x, p.sharding) for x, p in arrays])
+                return self._jit(*args, **kwargs)
         return self._jit(*self._placed(args, kwargs), **{k: self._put(k, v, 0) for k, v in kwargs.items()})
+
+    def _plan(self, args, kwargs, key) -> list:
+        """Where the leaves of arguments of these types go."""
+        given = self._placed(args, kwargs), {k: self._put(k, v, 0) for k, v in kwargs.items()}
+        plan = [x.aval.place for x in flatten(given)[0]]
+        if len(self._plans) >= 256:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
 
     def lower(self, *args, **kwargs):
         """The function traced and spelled for XLA, for arguments like these."""
