@@ -13,7 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import cases  # noqa: F401  (registers the cases)
+from benchmarks import (
+    cases,  # noqa: F401  (registers the cases)
+    rewrites,
+)
 from benchmarks.case import CASES
 from benchmarks.cases.devices import environment
 from benchmarks.report import LIBRARIES, Comparison, describe_machine, markdown, plain
@@ -31,7 +34,11 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
+    parser.add_argument("--rewrites", action="store_true", help="each rewrite of the CPU's table on and off, instead")
     options = parser.parse_args()
+    if options.rewrites:
+        rewrites.main(options.only)
+        return 0
 
     chosen = [case for case in CASES.values() if case.group in (options.group or GROUPS) and options.only in case.name]
     comparison = Comparison(chosen)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from gradix._core.aval import make_aval
 from gradix._ops.canonicalization import i64_array
-from gradix._platforms.cpu.kernel_loops import Loops, apart
 
 
 class Axis(NamedTuple):
@@ -128,40 +127,3 @@ class Forms:
         joined = rows[0] if len(rows) == 1 else em.op("concatenate", make_aval((len(rows), features), dtype), *rows,
                                                      attrs="dimension = 0 : i64")
         return em.reshape(joined, shape)
-
-    def kernel_gradient(self, x, ct):
-        """The gradient to a kernel: a product for each of its places, of `ct` (features, batch, space) and what it then meets."""
-        em, dtype, axes, loops = self.em, x.aval.dtype, self.axes, Loops(self.em)
-        features, (rows, *_, columns) = ct.aval.shape[0], x.aval.shape
-        terms, count = rows * prod(a.kernel for a in axes), prod(a.result for a in axes)
-        # The last axis of space and the features are one axis, where they may: XLA compiles short last axes slowly.
-        steps = [a.rhs_dilation for a in axes]
-        unit, width = (columns, ()) if steps[-1] == 1 else (1, (columns,))
-        spans = [(a.kernel - 1) * a.rhs_dilation + 1 for a in axes]
-        spans[-1] *= unit
-        x = em.reshape(x, (rows, *[a.size for a in axes[:-1]], axes[-1].size * unit, *width))
-        low, high = [a.low for a in axes], [a.high for a in axes]
-        low[-1], high[-1] = low[-1] * unit, high[-1] * unit
-        padded = (rows, *[n + a + b for n, a, b in zip(x.aval.shape[1:], low, high)], *width)
-        x = apart(em, "padded", make_aval(padded, dtype), lambda x: self.padded(x, low, high, [0] * len(axes)), x)
-        ct = apart(em, "cotangents", make_aval((features, terms), dtype), lambda ct: em.reshape(ct, (features, terms)), ct)
-        part = make_aval((features, columns), dtype)
-        met = (rows, *[a.kernel for a in axes[:-1]], axes[-1].kernel * unit, *width)
-
-        def seen_from(x, n):
-            starts = [loops.number(0) for _ in width]
-            for a, by in zip(reversed(axes), (unit, *[1] * len(axes))):
-                starts.insert(0, loops.do("multiply", loops.do("remainder", n, a.result), a.stride * by))
-                n = loops.do("divide", n, a.result)
-            seen = loops.block(x, (rows, *spans, *width), loops.number(0), *starts)
-            return self.every(seen, [0] * len(axes), met[1:len(axes) + 1], steps)
-
-        def place(n, parts):                        # a loop, so that one place is compiled and not all
-            seen = apart(em, "seen", make_aval(met, dtype), seen_from, x, n)
-            found = self.product(part, ct, em.reshape(seen, (terms, columns)), ([1], [0]))
-            return [loops.put_block(parts, em.reshape(found, (1, *part.shape)), n, loops.number(0), loops.number(0))]
-
-        joined, = loops.count(count, [loops.zeros((count, *part.shape), dtype)], place)
-        joined = em.reshape(joined, (*[a.result for a in axes], *part.shape))
-        space = len(axes)
-        return em.transpose(joined, (space + 1, *range(space), space))

@@ -29,7 +29,6 @@ from gradix._platforms.records import Rewrite
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
-_FEATURES, _TERMS = 16, 256         # the least, and the terms of their products, for a product for each place
 _THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
 _POSITIONS = 1024                   # of a kernel, from which that shows
 
@@ -129,17 +128,11 @@ def _is_featurewise_gradient(c: _Case) -> bool:
     return c.out.dtype in _REAL and 1 < c.batch_groups == c.rows == c.features and c.results <= _SUMS
 
 
-def _is_kernel_gradient(c: _Case) -> bool:
-    """Whether a large kernel slides over few places, each a product of matrices that is worth a call."""
-    if not c.alone or c.out.dtype != _REAL[0] or min(c.rows, c.features) < _FEATURES:
-        return False
-    return c.inputs * c.places >= _TERMS and all(a.lhs_dilation == 1 and a.kernel >= 2 * a.result for a in c.axes)
-
-
 def _is_thin(c: _Case) -> bool:
     if not c.alone or len(c.axes) != 2 or c.out.dtype != _REAL[0] or c.spread != 1:
         return False
-    return c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0 and c.rows * c.results >= _POSITIONS
+    odd = c.inputs % 2 and c.inputs > 1             # of which the library is slow to make many features, too
+    return c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0 and not odd and c.rows * c.results >= _POSITIONS
 
 
 def _is_in_groups_of_rows(c: _Case) -> bool:
@@ -211,11 +204,6 @@ def _featurewise_gradient(em, site, lhs, rhs):
     return arranged(arranged.forms.featurewise_gradient, (1, *arranged.space, 0), (1, *arranged.space, 0))
 
 
-def _kernel_gradient(em, site, lhs, rhs):
-    arranged = _Arranged(em, site, lhs, rhs)
-    return arranged(arranged.forms.kernel_gradient, (1, *arranged.space, 0), (0, 1, *arranged.space))
-
-
 def _to_more_features(em, site, lhs, rhs):
     """To features that nobody reads as well, of kernels of zeros."""
     out, numbers = site.out, site.params["dimension_numbers"]
@@ -251,7 +239,6 @@ REWRITES = (
     _record("convolutions_to_few_features", _as_parts, _of_case(_is_to_few)),
     _record("featurewise_convolutions", _featurewise, _of_case(_is_featurewise)),
     _record("featurewise_kernel_gradients", _featurewise_gradient, _of_case(_is_featurewise_gradient)),
-    _record("kernel_gradients_by_places", _kernel_gradient, _of_case(_is_kernel_gradient)),
     _record("thin_convolutions_to_more_features", _to_more_features, _of_case(_is_thin)),
     _record("convolutions_group_by_group", _group_by_group, _of_case(_is_in_groups_of_rows)),
 )

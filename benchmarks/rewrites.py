@@ -1,0 +1,200 @@
+"""Each rewrite and each choice of the CPU's table on and off: what it saves, and which has lost its reason on this jaxlib.
+
+    python -m benchmarks --rewrites [--only sorts]
+
+A program that takes the rewrite is compiled with it and without it, and the two run in turns. The table holds the ratios of the
+times on to off, of a call and of the compilation; below 1, the rewrite pays. It judges nothing: the exit status is always 0.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix._platforms.cpu import CHOICES, REWRITES
+from gradix._platforms.records import CORRECTNESS
+from gradix._runtime.cores import cores
+
+Program = tuple[Callable, tuple]
+_PAYS = 0.97
+
+
+def floats(*shape: int, dtype: str = "float32"):
+    return (np.random.default_rng(0).random(shape) + 0.5).astype(dtype)
+
+
+def whole(*shape: int, dtype: str = "int32", high: int = 100):
+    return np.random.default_rng(0).integers(0, high, shape).astype(dtype)
+
+
+def conv(x, w, **params) -> Program:
+    params = {"window_strides": (1,) * (len(x) - 2), "padding": "SAME", **params}
+    return lambda a, b: lax.conv_general_dilated(a, b, **params), (floats(*x), floats(*w))
+
+
+def kernel_gradient(x, w, **params) -> Program:
+    f, (a, b) = conv(x, w, **params)
+    return gradix.grad(lambda b, a: (f(a, b) ** 2).sum()), (b, a)
+
+
+def spd(count: int, n: int):
+    a = floats(count, n, n)
+    return a @ a.transpose(0, 2, 1) + n * np.eye(n, dtype="float32")
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def smooth_hinge(x):
+    return gradix.value_and_grad(lambda x: jnp.maximum(x - 1.0, 0.0).sum())(x)
+
+
+def small_loop(x):
+    return lax.scan(lambda c, x: (jnp.tanh(c * 0.9 + x), c), jnp.zeros(64), x)
+
+
+def layers(x, *weights):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return x
+
+
+def chain(x):
+    for _ in range(30):
+        x = jnp.sin(x) * 1.1
+    return x
+
+
+_LAYERS = (layers, (floats(8, 32), *[floats(32, 32) for _ in range(24)]))
+
+PROGRAMS: dict[str, Program] = {
+    "products_by_wider_dtypes": (jnp.matmul, (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8"))),
+    "small_products_as_sums": (jnp.matmul, (floats(10_000, 3, 3), floats(10_000, 3, 3))),
+    "complex_products_by_parts": (jnp.matmul, (floats(600, 600).astype("complex64"), floats(600, 600).astype("complex64"))),
+    "products_without_transposes": (lambda x, y: x.T @ y, (floats(512, 512), floats(512, 512))),
+    "convolutions_by_wider_dtypes": (lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),
+                                     (whole(4, 8, 32, 32, dtype="int8"), whole(8, 8, 3, 3, dtype="int8"))),
+    "convolutions_as_products": conv((16, 64, 32, 32), (64, 64, 1, 1)),
+    "short_convolutions_as_sums": conv((16, 2, 5000), (3, 2, 3)),
+    "correlations_by_numpy": (jnp.convolve, (floats(20_000), floats(500))),
+    "convolutions_to_few_features": conv((8, 16, 64, 64), (2, 16, 3, 3)),
+    "featurewise_convolutions": conv((8, 32, 32, 32), (32, 1, 3, 3), feature_group_count=32),
+    "featurewise_kernel_gradients": kernel_gradient((8, 32, 16, 16), (32, 1, 3, 3), feature_group_count=32),
+    "thin_convolutions_to_more_features": conv((16, 6, 64, 64), (16, 6, 5, 5)),
+    "convolutions_group_by_group": kernel_gradient((8, 8, 32, 32), (16, 4, 3, 3), feature_group_count=2),
+    "sums_by_blocks": (lambda x: x.sum(), (whole(1 << 20),)),
+    "column_sums": (lambda x: x.sum(0), (floats(100, 5000),)),
+    "log1p_in_sums": (lambda x: jnp.log1p(x).sum(), (floats(1 << 18),)),
+    "formulas_before_extrema": (lambda x: lax.erfc(x).max(), (floats(1 << 18),)),
+    "extrema_that_hide_nan": (softmax, (floats(512, 1024),)),
+    "extrema_by_blocks": (lambda x: x.max(), (whole(1 << 20),)),
+    "bounds_in_sums": (smooth_hinge, (floats(1 << 18),)),
+    "products_by_blocks": (lambda x: x.prod(), (whole(1 << 20),)),
+    "truths_by_blocks": (lambda x: x.all(), (np.ones(1 << 20, bool),)),
+    "running_reductions_by_loops": (jnp.cumsum, (floats(1 << 16),)),
+    "recurrences_by_loops": (gradix.grad(lambda x: jnp.cumprod(x).sum()), (floats(4096),)),
+    "small_windows_by_slices": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID"),
+                                (floats(32, 64, 64),)),
+    "winners_of_small_windows": (gradix.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID").sum()),
+                                 (floats(32, 64, 64),)),
+    "sorts_by_numpy": (jnp.sort, (floats(100_000),)),
+    "top_k_by_numpy": (lambda x: lax.top_k(x, 100), (floats(1 << 20),)),
+    "ranks_by_numpy": (jnp.median, (floats(100_001),)),
+    "counts_by_elements": (lambda x: jnp.bincount(x, length=100), (whole(1 << 18),)),
+    "lu_of_stacks": (lambda x: lax.linalg.lu(x), (floats(2048, 4, 4),)),
+    "cholesky_of_stacks": (jnp.linalg.cholesky, (spd(2048, 4),)),
+    "triangular_solves_of_stacks": (lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
+                                    (spd(2048, 4), floats(2048, 4, 2))),
+    "bits_in_one_row": (lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x, (floats(3),)),
+    "sines_by_vectors": (jnp.sin, (floats(1 << 16),)),
+    "functions_by_vectors": (jnp.arctan, (floats(1 << 16),)),
+    "halves_in_single": (jnp.exp, (floats(1 << 16, dtype="float16"),)),
+    "remainders_by_vectors": (jnp.remainder, (floats(1 << 16), floats(1 << 16))),
+    "powers_as_products": (lambda x: x ** 3.0, (floats(1 << 16),)),
+    "powers_by_vectors": (jnp.power, (floats(1 << 16), floats(1 << 16))),
+    "small_loops": (small_loop, (floats(2000, 64),)),
+    "older_generator": (chain, (floats(64),)),
+    "no_unrolling": (chain, (floats(1000),)),
+    "narrow_vectors": (chain, (floats(8),)),
+    "small_products_in_loops": (lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x), (floats(4, 4) / 10, floats(4))),
+    "divided_convolutions": conv((16, 32, 64, 64), (32, 32, 3, 3)),
+}
+
+
+class Variant:
+    """A program compiled under a selection of rewrites."""
+
+    def __init__(self, program: Program, selection: str):
+        f, args = program
+        gradix.config.update("gradix_rewrites", selection)
+        self.args = [jnp.asarray(a) for a in args]
+        lowered = gradix.jit(lambda *args: f(*args)).lower(*self.args)
+        self.facts = lowered._module.facts
+        began = time.perf_counter()
+        self.run = lowered.compile()
+        self.compilation = time.perf_counter() - began
+        gradix.config.update("gradix_rewrites", "all")
+
+    def seconds(self, number: int) -> float:
+        began = time.perf_counter()
+        for _ in range(number):
+            result = self.run(*self.args)
+        gradix.block_until_ready(result)
+        return (time.perf_counter() - began) / number
+
+
+def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, float, bool]:
+    """The ratios on to off of a call and of the compilation, and whether the program takes the rewrite at all."""
+    program = PROGRAMS[name]
+    compilations: list[list[float]] = [[], []]
+    for turn in range(4):
+        selections = ["all", f"all,-{name}"]
+        made = {text: Variant(program, text) for text in (selections if turn % 2 else reversed(selections))}
+        pair = [made[text] for text in selections]
+        for kind, variant in zip(compilations, pair):
+            kind.append(variant.compilation)
+    number = max(1, int(budget / rounds / max(pair[0].seconds(1), pair[1].seconds(1), 1e-7) / 2))
+    ratios = []
+    gc.disable()
+    for _ in range(rounds):
+        ratios.append(pair[0].seconds(number) / pair[1].seconds(number))
+    gc.enable()
+    return median(ratios), min(compilations[0]) / min(compilations[1]), is_taken(name, pair[0].facts)
+
+
+def is_taken(name: str, facts) -> bool:
+    choice = next((c for c in CHOICES if c.name == name), None)
+    return choice.applies(facts, cores()) if choice is not None else name in facts.rewrites
+
+
+def names(only: str = "") -> list[str]:
+    """The rewrites and choices for speed, in the table's order."""
+    return [r.name for r in (*REWRITES, *CHOICES) if r.kind != CORRECTNESS and only in r.name]
+
+
+def main(only: str = "") -> None:
+    """Print the table, and what has lost its reason."""
+    gradix.config.update("gradix_cache", "off")
+    lost, idle = [], []
+    print(f"{'rewrite':36s}{'call':>8s}{'compile':>9s}   (times on, to times off)")
+    for name in names(only):
+        call, compilation, taken = measure(name)
+        print(f"{name:36s}{call:8.2f}{compilation:9.2f}{'' if taken else '   not taken by its program'}", flush=True)
+        if not taken:
+            idle.append(name)
+        elif min(call, compilation) > _PAYS:
+            lost.append(name)
+    for title, found in (("Not taken", idle), ("Without a reason on this machine and jaxlib", lost)):
+        if found:
+            print(f"\n{title}: {', '.join(found)}")
+
+
+if __name__ == "__main__":
+    main()

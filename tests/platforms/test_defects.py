@@ -1,0 +1,75 @@
+"""What XLA:CPU computes wrongly, one test for each rewrite of kind `correctness`: each shows the defect without the rewrite.
+
+A test of these that fails tells that this jaxlib has mended the defect: the rewrite can then go once no older one is supported.
+"""
+import contextlib
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix._platforms.cpu import REWRITES
+from gradix._platforms.records import CORRECTNESS
+
+NAN, INF = np.nan, np.inf
+
+
+@contextlib.contextmanager
+def selection(text: str):
+    before = gradix.config.gradix_rewrites
+    gradix.config.update("gradix_rewrites", text)
+    try:
+        yield
+    finally:
+        gradix.config.update("gradix_rewrites", before)
+
+
+def compiled(f, *args, rewrites: str):
+    with selection(rewrites):
+        return np.asarray(gradix.jit(lambda *args: f(*args))(*args))
+
+
+def ramp(size: int, at: int):
+    x = np.arange(size, dtype=np.float32)
+    x[at] = NAN
+    return x
+
+
+def branches():
+    numbers = [complex(*pair) for pair in ((2, 0.0), (2, -0.0), (-2, 0.0), (-2, -0.0), (0.0, 2), (-0.0, 2), (0.0, -2), (-0.0, -2))]
+    return np.array(numbers, np.complex64)
+
+
+def equal(found, wanted) -> bool:
+    """Equal numbers, signs of zero included."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    parts = [(found.real, wanted.real), (found.imag, wanted.imag)] if np.iscomplexobj(wanted) else [(found, wanted)]
+    return all(np.allclose(x, y, rtol=1e-6, atol=0, equal_nan=True) and np.array_equal(np.signbit(x), np.signbit(y))
+               for x, y in parts)
+
+
+# Per rewrite: what is computed, of what, and what it is.
+DEFECTS = {
+    "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
+    "extrema_in_reductions_keep_nan": [
+        (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)],
+    "complex_sines": [(jnp.sin, np.array([2 - 88j], np.complex64), np.array([7.5091428e37 + 3.436616e37j], np.complex64)),
+                      (jnp.sin, np.array([1e-3 + 1e-3j], np.complex64), np.array([1.0000003e-3 + 9.9999967e-4j], np.complex64))],
+    "complex_cosines": [(jnp.cos, np.array([2 - 88j], np.complex64), np.array([-3.436616e37 + 7.509143e37j], np.complex64))],
+    "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
+                             for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
+    "cube_roots": [(lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))],
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_defect_is_there_and_mended(name):
+    for f, x, wanted in DEFECTS[name]:
+        assert equal(compiled(f, x, rewrites=f"off,+{name}"), wanted)
+        assert not equal(compiled(f, x, rewrites="off"), wanted), f"jaxlib has mended what {name} is for"
+
+
+def test_every_rewrite_for_correctness_has_a_defect():
+    assert {r.name for r in REWRITES if r.kind == CORRECTNESS} == set(DEFECTS)
