@@ -19,6 +19,7 @@ from gradix import lax
 from gradix._platforms.cpu import CHOICES, REWRITES
 from gradix._platforms.records import CORRECTNESS
 from gradix._runtime.cores import cores
+from gradix.experimental.sparse import BCOO
 
 Program = tuple[Callable, tuple]
 _PAYS = 0.97
@@ -64,6 +65,10 @@ def layers(x, *weights):
     for w in weights:
         x = jnp.tanh(x @ w)
     return x
+
+
+def sparse_product(values, places, x):
+    return BCOO((values, places), shape=(2000, 2000)) @ x
 
 
 def chain(x):
@@ -112,6 +117,7 @@ PROGRAMS: dict[str, Program] = {
     "cholesky_of_stacks": (jnp.linalg.cholesky, (spd(2048, 4),)),
     "triangular_solves_of_stacks": (lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
                                     (spd(2048, 4), floats(2048, 4, 2))),
+    "sparse_products_by_rows": (sparse_product, (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128))),
     "bits_in_one_row": (lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x, (floats(3),)),
     "sines_by_vectors": (jnp.sin, (floats(1 << 16),)),
     "functions_by_vectors": (jnp.arctan, (floats(1 << 16),)),
