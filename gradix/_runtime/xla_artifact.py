@@ -29,7 +29,8 @@ def serialize(text: str) -> bytes:
     """
     version = stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4)
     with context():
-        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version))
+        divided = "sdy.mesh" in text                    # operations of its dialect go into the artifact as they are
+        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, use_mixed_serialization=divided))
     trust(digest(artifact))
     return artifact
 
@@ -156,7 +157,8 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unuse
     whole = whole[:end] + wrapper + whole[end:]
     try:
         with context():
-            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True, validate_static_shapes=True)
+            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True, validate_static_shapes=True,
+                                                         enable_shardy="sdy.mesh" in text)
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
     return _functions(code, unused)

@@ -1,6 +1,7 @@
 """Calls of exported programs: a primitive that runs one, and what the transformations make of it."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._runtime import xla_artifact
 from gradix._stablehlo.dimensions import is_open
 from gradix._stablehlo.types import tensor_type
+from gradix.export import shardings
 
 
 def physical(aval):
@@ -144,8 +146,8 @@ def call(exported, args: tuple, kwargs: dict):
     leaves = [unwrapped(as_array(x)) for x in leaves]
     avals = [x.aval for x in leaves]
     variables_of(exported, avals)
-    outs = _differentiable(exported)(*leaves) if any(a.dtype in dtypes.INEXACT for a in avals) else bind(
-        call_exported_p, leaves, {"exported": exported})
+    run = _differentiable(exported) if any(a.dtype in dtypes.INEXACT for a in avals) else _plain(exported)
+    outs = run(*leaves) if exported.nr_devices == 1 else shardings.on_devices(exported, run, leaves)
     return exported.out_tree.unflatten([wrapped(x, a) for x, a in zip(outs, exported.out_avals)])
 
 
@@ -159,6 +161,12 @@ def _differences(exported, args, kwargs) -> str:
             "exported, but they have the following structural differences:\n" + "\n".join(told))
 
 
+@lru_cache(256)
+def _plain(exported):
+    return lambda *leaves: bind(call_exported_p, leaves, {"exported": exported})
+
+
+@lru_cache(256)
 def _differentiable(exported):
     """The call as a function whose gradient is the exported one."""
     @custom_vjp

@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from gradix._base.tree import PyTreeDef
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver
 from gradix._runtime import xla_artifact
 from gradix._stablehlo.open_dimensions import OpenDimensions
-from gradix.export import calling, serialization
+from gradix.export import calling, serialization, shardings
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -158,10 +157,10 @@ class Exported:
         """
         return serialization.serialize(self, vjp_order)
 
-    def in_shardings_jax(self, mesh=None) -> Any:
-        """The shardings of the arguments on a mesh; None where none is said."""
-        return self._in_named_shardings
+    def in_shardings_jax(self, mesh=None) -> tuple:
+        """The shardings of the arguments on a mesh of devices; None where none is said."""
+        return shardings.on_mesh(self._in_named_shardings, mesh)
 
-    def out_shardings_jax(self, mesh=None) -> Any:
-        """The shardings of the results on a mesh; None where none is said."""
-        return self._out_named_shardings
+    def out_shardings_jax(self, mesh=None) -> tuple:
+        """The shardings of the results on a mesh of devices; None where none is said."""
+        return shardings.on_mesh(self._out_named_shardings, mesh)

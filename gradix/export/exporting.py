@@ -11,13 +11,14 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver
+from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._runtime import program, xla_artifact
 from gradix._stablehlo.emitter import identifier
 from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
-from gradix.export import calling
+from gradix.export import calling, shardings
 from gradix.export.exported import Exported
 
 minimum_supported_calling_convention_version = 9
@@ -129,30 +130,34 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program cannot; export the "
                                   "plain function.")
     closed = _physical(_whole(traced))
-    in_avals = tuple([a.update(weak_type=False) for a in traced.avals])
+    plan = shardings.Plan(traced)
+    in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
     shown = _Names(stage.in_tree, in_avals)
     solver = Solver(closed.in_avals, calling.argument_names(shown))
     variables = _variables(closed.jaxpr, set())
     if solver.unsolved:
         solver.require_solvable()
     places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
-    modules = [_lowered(closed, traced.name, platform, places) for platform in platforms]
+    if plan.devices and len(platforms) > 1:
+        raise NotImplementedError(f"'{traced.name}' is divided among devices, and exported for the platforms {platforms}: export it for "
+                                  "each platform by itself.")
+    modules = [_lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms]
     if any(m.host_callbacks for m in modules):
         raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python functions of this "
                                   "process (callbacks, debug prints). Leave them out of what is exported.")
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
-    effects = sorted(closed.jaxpr.effects, key=str)
+    effects = sorted([x for x in closed.jaxpr.effects if not isinstance(x, MeshEffect)], key=str)
     scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals) for d in a.shape if type(d) is SymbolicDim), None)
     return Exported(
         fun_name=traced.name, in_tree=stage.in_tree, in_avals=in_avals, out_tree=traced.out_tree,
-        out_avals=tuple([a.update(weak_type=False) for a in traced.jaxpr.out_avals]),
-        _has_named_shardings=True, _in_named_shardings=(None,) * len(in_avals),
-        _out_named_shardings=(None,) * len(closed.out_avals), in_shardings_hlo=(None,) * len(in_avals),
-        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=1, platforms=platforms, ordered_effects=(),
+        out_avals=tuple([a.plain.update(weak_type=False) for a in traced.jaxpr.out_avals]),
+        _has_named_shardings=True, _in_named_shardings=shardings.without_devices(plan.ins),
+        _out_named_shardings=shardings.without_devices(plan.outs), in_shardings_hlo=(None,) * len(in_avals),
+        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=plan.nr_devices, platforms=platforms, ordered_effects=(),
         unordered_effects=tuple(effects), disabled_safety_checks=disabled, mlir_module_serialized=xla_artifact.serialize(text),
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
-        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled),
+        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
         constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
         assumptions=tuple(scope.assumptions) if scope is not None else ())
 
@@ -207,9 +212,9 @@ def _variables(x, found: set) -> set:
     return found
 
 
-def _lowered(closed: ClosedJaxpr, name: str, platform: str, places):
+def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
     return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites={}, dimensions=places,
-                         module_attrs={"jax.uses_shape_polymorphism": places is not None})
+                         module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
 
 
 def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
@@ -227,7 +232,7 @@ def _check_calls(text: str, disabled: tuple) -> None:
                          "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same.")
 
 
-def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple):
+def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan):
     """What makes the exported gradient of an exported function."""
     n = len(closed.in_avals)
 
@@ -241,7 +246,8 @@ def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple):
         outs = [calling.physical(a) for a in primal.out_avals]
         cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
         args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
-        return export(jit(fun_vjp, keep_unused=True), platforms=platforms, disabled_checks=disabled)(*args, *cts)
+        divided = {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)} if plan.devices else {}
+        return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled)(*args, *cts)
     return get_vjp
 
 

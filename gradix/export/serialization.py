@@ -22,7 +22,7 @@ from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.dimensions import parsing
 from gradix._core.dimensions.scope import SymbolicScope
 from gradix._runtime import xla_artifact
-from gradix.export import registration
+from gradix.export import registration, shardings
 from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Table, encode
 
 VERSION = 3
@@ -53,15 +53,16 @@ def serialize(exported, vjp_order: int) -> bytearray:
 def _table(e, vjp_order: int) -> dict:
     avals = list(dict.fromkeys([*e.in_avals, *e.out_avals]))
     number = {a: i for i, a in enumerate(avals)}
+    meshes, divided, places = shardings.tables([*e._in_named_shardings, *e._out_named_shardings])
     out: dict[int, Any] = {
         0: (U16, VERSION), 1: e.fun_name, 2: _tree(e.in_tree), 3: [_aval(a) for a in e.in_avals], 4: _tree(e.out_tree),
         5: [_aval(a) for a in e.out_avals], 7: [{} for _ in e.in_avals], 8: [{} for _ in e.out_avals], 9: list(e.platforms),
         10: [{0: str(x)} for x in e.ordered_effects], 11: [{0: str(x)} for x in e.unordered_effects],
         12: [_check(c) for c in e.disabled_safety_checks], 13: e.mlir_module_serialized, 14: (U16, e.calling_convention_version),
         15: Numbers(U16, e.module_kept_var_idx), 16: (BOOL, e.uses_global_constants), 18: (U32, e.nr_devices),
-        19: [_aval(a) for a in avals], 20: [], 21: [], 22: Numbers(U32, [number[a] for a in e.in_avals]),
-        23: Numbers(U32, [number[a] for a in e.out_avals]), 24: Numbers(U32, [0] * len(e.in_avals)),
-        25: Numbers(U32, [0] * len(e.out_avals)),
+        19: [_aval(a) for a in avals], 20: meshes, 21: divided, 22: Numbers(U32, [number[a] for a in e.in_avals]),
+        23: Numbers(U32, [number[a] for a in e.out_avals]), 24: Numbers(U32, places[:len(e.in_avals)]),
+        25: Numbers(U32, places[len(e.in_avals):]),
     }
     if vjp_order:
         out[17] = _table(e.vjp(), vjp_order - 1)
@@ -77,7 +78,7 @@ def _digest(fields: dict, checks: list, constraints: list) -> bytes:
     """What tells whether anything in a file was altered."""
     kinds = [[(a.shape, str(a.dtype)) for a in fields[name]] for name in ("in_avals", "out_avals")]
     names = ("fun_name", "in_tree", "out_tree", "platforms", "ordered_effects", "unordered_effects", "calling_convention_version",
-             "module_kept_var_idx", "uses_global_constants", "nr_devices")
+             "module_kept_var_idx", "uses_global_constants", "nr_devices", "_in_named_shardings", "_out_named_shardings")
     told = repr((kinds, [str(fields[n]) for n in names], checks, constraints)).encode()
     return xla_artifact.digest(told + fields["mlir_module_serialized"])
 
@@ -148,16 +149,16 @@ def _fields(t: Table) -> tuple[dict, Any]:
     kept = tuple(t.numbers(15, U16))
     if sorted(set(kept)) != list(kept) or any(i >= len(in_avals) for i in kept):
         raise Malformed("it takes arguments that there are not")
-    if any(t.numbers(24, U32)) or any(t.numbers(25, U32)):
-        raise ValueError("the file is of a function whose arguments or results are divided among devices by named shardings; those "
-                         "are not read yet.")
+    ins, outs = [shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals)) for slot, avals in ((24, in_avals), (25, out_avals))]
+    if (len(ins), len(outs)) != (len(in_avals), len(out_avals)):
+        raise Malformed("it has shardings of more arguments or results than there are")
     module = t.bytes(13)
     platforms = tuple(t.texts(9))
     if not platforms:
         raise Malformed("it is for no platform")
     fields = dict(
         fun_name=t.text(1), in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals, _has_named_shardings=True,
-        _in_named_shardings=(None,) * len(in_avals), _out_named_shardings=(None,) * len(out_avals),
+        _in_named_shardings=ins, _out_named_shardings=outs,
         in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals),
         nr_devices=t.number(18, U32) or t.number(6, I16, 1), platforms=platforms,
         ordered_effects=tuple([x.text(0) for x in t.tables(10)]), unordered_effects=tuple([x.text(0) for x in t.tables(11)]),

@@ -1,0 +1,98 @@
+"""Programs divided over eight devices, in files that go to JAX and come from it."""
+import importlib.util
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import export, lax
+from gradix.sharding import NamedSharding, PartitionSpec as P
+from tests.devices.eight.common import mesh
+
+X, W = np.arange(64, dtype=np.float32).reshape(8, 8), np.ones((8, 8), np.float32)
+
+
+def on(*spec, where=None):
+    return NamedSharding(where or mesh(), P(*spec))
+
+
+def f(a, w):
+    return jnp.sin(a) @ w, a.sum(0)
+
+
+def exported():
+    jitted = gradix.jit(f, in_shardings=(on("x", None), on(None, "y")), out_shardings=(on("x", "y"), None))
+    return export.export(jitted)(X, W)
+
+
+def test_shardings_are_written_and_read():
+    e = exported()
+    assert e.nr_devices == 8 and [s.spec for s in e._in_named_shardings] == [P("x", None), P(None, "y")]
+    assert e.out_shardings_jax(mesh()) == (on("x", "y"), None)
+    read = export.deserialize(e.serialize(vjp_order=1))
+    assert (read.nr_devices, read._in_named_shardings, read._out_named_shardings) == (8, e._in_named_shardings, e._out_named_shardings)
+    with pytest.raises(ValueError, match="exported for the mesh"):
+        read.in_shardings_jax(mesh((2, 4)))
+    for program in (e, read):
+        out, total = program.call(X, W)
+        assert out.sharding.spec == P("x", "y") and len(out.addressable_shards) == 8
+        np.testing.assert_allclose(out, np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(total, X.sum(0), rtol=1e-6)
+        gradient = gradix.grad(lambda a, program=program: program.call(a, W)[0].sum())(X)
+        assert gradient.sharding.spec == P("x", None)
+        np.testing.assert_allclose(gradient, 8 * np.cos(X), rtol=1e-5, atol=1e-5)
+
+
+def test_a_program_runs_where_its_arguments_lie():
+    read = export.deserialize(exported().serialize())
+    turned = gradix.sharding.Mesh(np.array(gradix.devices())[::-1].reshape(4, 2), ("x", "y"))
+    out, _ = read.call(gradix.device_put(X, on("x", where=turned)), W)
+    assert out.sharding.mesh.devices.flat[0] == gradix.devices()[7]
+    np.testing.assert_allclose(gradix.jit(read.call)(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+
+
+def test_divided_batches_of_any_size():
+    n, = export.symbolic_shape("8*n")
+    divided = gradix.jit(lambda x: lax.with_sharding_constraint(jnp.cumsum(x, axis=1), on("x", None)) * 2, in_shardings=on("x", None))
+    e = export.deserialize(export.export(divided)(gradix.ShapeDtypeStruct((n, 3), "float32")).serialize())
+    for rows in (8, 16):
+        x = np.ones((rows, 3), "f4")
+        np.testing.assert_allclose(e.call(x), 2 * np.cumsum(x, axis=1))
+
+
+def test_parts_of_programs_written_for_one_device():
+    summed = gradix.shard_map(lambda x: lax.psum(x, "x"), mesh=mesh(), in_specs=P("x"), out_specs=P())
+    e = export.deserialize(export.export(gradix.jit(summed, in_shardings=on("x")))(X[:, 0]).serialize())
+    np.testing.assert_allclose(e.call(X[:, 0]), X[:, 0].reshape(4, 2).sum(0))
+
+
+def test_devices_that_are_not_there_are_named():
+    blob = exported().serialize()
+    e = export.deserialize(blob)
+    object.__setattr__(e, "nr_devices", 16)
+    with pytest.raises(ValueError, match="exported for 16 devices.*8 devices"):
+        e.call(X, W)
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+def test_divided_programs_go_to_jax_and_come_from_it():
+    import jax
+    from jax import export as their
+    place = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    at = lambda *s: jax.sharding.NamedSharding(place, jax.sharding.PartitionSpec(*s))
+    ins = (at("x", None), at(None, "y"))
+    ours = their.deserialize(exported().serialize(vjp_order=1))
+    assert ours.nr_devices == 8 and [tuple(s.spec) for s in ours._in_named_shardings] == [("x", None), (None, "y")]
+    np.testing.assert_allclose(jax.jit(ours.call, in_shardings=ins)(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+    gradient = jax.jit(jax.grad(lambda a, w: ours.call(a, w)[0].sum()), in_shardings=ins)(X, W)
+    np.testing.assert_allclose(gradient, 8 * np.cos(X), rtol=1e-5, atol=1e-5)
+    g = lambda a, w: (jax.numpy.sin(a) @ w, a.sum(0))
+    theirs = their.export(jax.jit(g, in_shardings=ins, out_shardings=(at("x", "y"), None)))(X, W)
+    read = export.deserialize(theirs.serialize(vjp_order=1))
+    assert [s.spec for s in read._in_named_shardings] == [P("x", None), P(None, "y")] and read._out_named_shardings[1] is None
+    out, _ = read.call(X, W)
+    assert out.sharding.spec == P("x", "y")
+    np.testing.assert_allclose(out, np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gradix.grad(lambda a: read.call(a, W)[0].sum())(X), 8 * np.cos(X), rtol=1e-5, atol=1e-5)
