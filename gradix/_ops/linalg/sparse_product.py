@@ -26,22 +26,25 @@ class SparseProduct(Primitive):
     """The product of a sparse and a dense matrix, linear in the elements of each.
 
     `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands at one place is added.
-    `height` is the number of rows, and `ordered` tells that `rows` does not decrease.
+    `height` is the number of rows, and `ordered` tells that `rows` does not decrease. Then a fifth operand may tell where each
+    row starts among the elements, and where the last one ends; elements from there on are zero.
     """
 
     costly = True
     host_limit = 1 << 24            # SciPy's loop over the elements is as quick as a compiled one
 
-    def abstract(self, data, rows, columns, dense, *, height, ordered):
+    def abstract(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype != dense.dtype:
             raise TypeError("sparse_product requires arguments to have the same dtypes, got "
                             f"{dtype_name(data.dtype)}, {dtype_name(dense.dtype)}. Convert one with .astype.")
         if not data.shape == rows.shape == columns.shape or data.ndim != 1 or dense.ndim != 2:
             raise TypeError("sparse_product requires three vectors of one length and a matrix, got shapes "
                             f"{data.shape}, {rows.shape}, {columns.shape} and {dense.shape}.")
+        if starts and starts[0].shape != (height + 1,):
+            raise TypeError(f"sparse_product requires the starts of {height} rows and an end, got shape {starts[0].shape}.")
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
 
-    def host(self, data, rows, columns, dense, *, height, ordered):
+    def host(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype in _OF_SCIPY:
             return _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr() @ dense
         out = np.zeros((height, dense.shape[1]), data.dtype)
@@ -49,38 +52,38 @@ class SparseProduct(Primitive):
         return out
 
     def jvp(self, primals, tangents, **params):
-        data, rows, columns, dense = primals
-        t_data, _, _, t_dense = tangents
+        data, rows, columns, dense, *starts = primals
+        t_data, t_dense = tangents[0], tangents[3]
         out = bind(self, primals, params)
-        parts = [bind(self, (d, rows, columns, m), params) for d, m in ((t_data, dense), (data, t_dense))
+        parts = [bind(self, (d, rows, columns, m, *starts), params) for d, m in ((t_data, dense), (data, t_dense))
                  if d is not None and m is not None]
         return out, add_any(*parts) if len(parts) == 2 else parts[0] if parts else None
 
-    def transpose(self, ct, data, rows, columns, dense, *, height, ordered):
+    def transpose(self, ct, data, rows, columns, dense, *starts, height, ordered):
         if type(data) is Linear:
             # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two rows.
-            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None]
+            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None, *[None for _ in starts]]
         # data at (column, row): the transposed matrix.
         back = {"height": dense.aval.shape[0], "ordered": False}
-        return [None, None, None, bind(self, (data, columns, rows, ct), back)]
+        return [None, None, None, bind(self, (data, columns, rows, ct), back), *[None for _ in starts]]
 
     def batch(self, size, args, axes, *, height, ordered):
-        data, rows, columns, dense = args
-        if all(a is None for a in axes[:3]):
+        data, rows, columns, dense, *starts = args
+        if all(a is None for a in (*axes[:3], *axes[4:])):
             # One sparse matrix and many dense ones: these stand beside each other.
             dense = move_axis(dense, axes[3], 1)
             width = dense.aval.shape[0]
-            out = bind(self, (data, rows, columns, reshape(dense, (width, size * dense.aval.shape[2]))),
+            out = bind(self, (data, rows, columns, reshape(dense, (width, size * dense.aval.shape[2])), *starts),
                        {"height": height, "ordered": ordered})
             return reshape(out, (height, size, dense.aval.shape[2])), 1
         # The sparse matrices stand on the diagonal of a large one.
-        data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args, axes)]
+        data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args[:4], axes)]
         _, width, count = dense.aval.shape
         flat = [reshape(x, (size * data.aval.shape[1],)) for x in (data, _moved(rows, height), _moved(columns, width))]
         out = bind(self, (*flat, reshape(dense, (size * width, count))), {"height": size * height, "ordered": ordered})
         return reshape(out, (size, height, count)), 0
 
-    def expand(self, data, rows, columns, dense, *, height, ordered):
+    def expand(self, data, rows, columns, dense, *starts, height, ordered):
         terms = mul(broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns))
         zero = broadcast_in_dim(scalar_like(dense, 0), (height, dense.shape[1]), ())
         into_rows = _scatter.ScatterDimensionNumbers((1,), (0,), (0,))
@@ -104,7 +107,7 @@ def _moved(places, by: int):
 sparse_product_p = SparseProduct("sparse_product")
 
 
-def sparse_product(data, rows, columns, dense, height: int, ordered: bool = False):
+def sparse_product(data, rows, columns, dense, height: int, ordered: bool = False, starts=None):
     """The product of a sparse matrix of `height` rows and a dense one.
 
     Args:
@@ -113,6 +116,8 @@ def sparse_product(data, rows, columns, dense, height: int, ordered: bool = Fals
         dense: of shape (width, n), and the dtype of `data`.
         height: the number of rows of the sparse matrix, whose columns are `width`.
         ordered: whether `rows` does not decrease; the product is quicker then.
+        starts: where each row starts among ordered elements, and where the last one ends, int32 of shape (height + 1,); elements
+            from there on must be zero. Left out where it is not known.
 
     Returns:
         An array of shape (height, n).
@@ -126,5 +131,5 @@ def sparse_product(data, rows, columns, dense, height: int, ordered: bool = Fals
         Array([[6.],
                [5.]], dtype=float32)
     """
-    args = operands("sparse_product", data, rows, columns, dense)
+    args = operands("sparse_product", data, rows, columns, dense, *([] if starts is None else [starts]))
     return bind(sparse_product_p, args, {"height": int(height), "ordered": bool(ordered)})

@@ -22,17 +22,21 @@ _FEWEST = {True: 8, False: 128}     # columns of the dense matrix, where rows ar
 
 
 def _has_many_columns(site) -> bool:
-    data, _, _, dense = [v.aval for v in site.values]
+    data, dense = site.values[0].aval, site.values[3].aval
     return (site.is_static() and data.dtype in _DTYPES and data.size > 0 and dense.size > 0 and site.out.size > 0
             and dense.shape[1] >= _FEWEST[site.params["ordered"]])
 
 
-def _by_rows(em, site, data, rows, columns, dense):
+def _by_rows(em, site, data, rows, columns, dense, *known):
     """The kernel takes the elements row after row, and where each row starts."""
-    rows, columns = em.convert(rows, _INT), em.convert(columns, _INT)
-    if not site.params["ordered"]:
-        rows, columns, data = em.expand(_in_order, rows, columns, data)
-    starts, = em.expand(_starts, rows, height=site.params["height"])
+    columns = em.convert(columns, _INT)
+    if known:
+        starts = em.convert(known[0], _INT)
+    else:
+        rows = em.convert(rows, _INT)
+        if not site.params["ordered"]:
+            rows, columns, data = em.expand(_in_order, rows, columns, data)
+        starts, = em.expand(_starts, rows, height=site.params["height"])
     return em.custom_call("cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={})[0]
 
 

@@ -58,8 +58,11 @@ def layout_of(data, indices, shape) -> Layout:
 
 def in_bounds(mat):
     """Which indices stand within the array; of the shape of the indices without the last axis."""
-    sizes = jnp.array(sparse_shape(mat), mat.indices.dtype)
-    return jnp.all((mat.indices >= 0) & (mat.indices < sizes), -1)
+    inside = jnp.ones(mat.indices.shape[:-1], bool)
+    for i, n in enumerate(sparse_shape(mat)):           # column by column, so that a program makes one loop of it
+        place = mat.indices[..., i]
+        inside = inside & (place >= 0) & (place < n)
+    return inside
 
 
 def sparse_shape(mat) -> tuple:

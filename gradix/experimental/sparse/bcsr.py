@@ -11,6 +11,7 @@ from gradix import numpy as jnp
 from gradix._api.mapping.vmap import vmap
 from gradix._base.listing import listing as _listing
 from gradix._base.tree import register_pytree_node_class as _register
+from gradix._ops.linalg.sparse_product import sparse_product
 from gradix.experimental.sparse._array import JAXSparse, as_arrays
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import bcoo_broadcast_in_dim, bcoo_concatenate
@@ -292,8 +293,27 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     numbers = canonical_numbers("bcsr_dot_general", lhs, rhs, dimension_numbers)
     # Rows are in order by the format, which is all that a product of one matrix needs.
     ordered = lhs.indices_sorted or not (lhs.n_batch or lhs.n_dense)
-    out = _with_dense(lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,))
+    if lhs.ndim == 2 and numbers == (((1,), (0,)), ((), ())):
+        out = _product(lhs, rhs)
+    else:
+        out = _with_dense(lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,))
     return out if preferred_element_type is None else out.astype(preferred_element_type)
+
+
+def _product(mat: BCSR, dense):
+    """The product of one matrix and a vector or matrix."""
+    (height, width), dtype = mat.shape, jnp.result_type(mat, dense)
+    flat = dense.reshape(width, -1)
+    shape = (height, *dense.shape[1:])
+    if not mat.nse or not flat.size or not height or dtype.kind == "b":
+        return _with_dense(mat.to_bcoo(), dense, (((1,), (0,)), ((), ())), True)
+    # What is out of bounds counts for nothing, whatever is written there.
+    starts = jnp.clip(mat.indptr, 0, mat.nse)
+    inside = (jnp.arange(mat.nse) < starts[-1]) & (mat.indices >= 0) & (mat.indices < width)
+    data = jnp.where(inside, mat.data, 0).astype(dtype)
+    columns = jnp.clip(mat.indices, 0, width - 1)
+    rows = jnp.clip(_rows(mat), 0, height - 1)
+    return sparse_product(data, rows, columns, flat.astype(dtype), height, True, starts).reshape(shape)
 
 
 def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None) -> BCSR:

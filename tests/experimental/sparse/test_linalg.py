@@ -126,3 +126,31 @@ def test_wrong_products():
         sparse_product(data, rows, columns, dense.astype("int32"), 6)
     with pytest.raises(TypeError, match="shapes"):
         sparse_product(data, rows[1:], columns, dense, 6)
+
+
+@pytest.mark.parametrize("axes", [(None, None), (0, None), (None, 0), (0, 0)])
+def test_products_with_known_starts(axes):
+    (data, rows, columns, dense), whole = elements(6, 5, 12, True)
+    starts = jnp.asarray(np.searchsorted(rows, np.arange(7)).astype("i4"))
+    dense = dense[:, :9]
+
+    def f(data, dense):
+        return sparse_product(data, rows, columns, dense, 6, True, starts)
+    want = whole @ np.asarray(dense)
+    for g in (f, gradix.jit(f)):
+        np.testing.assert_allclose(g(data, dense), want, rtol=1e-4, atol=1e-4)
+    stacked = [x if a is None else jnp.stack([x, 2 * x]) for x, a in zip((data, dense), axes)]
+    if axes != (None, None):
+        factor = 2 ** sum(a is not None for a in axes)
+        np.testing.assert_allclose(gradix.jit(gradix.vmap(f, axes))(*stacked)[1], factor * want, rtol=1e-4, atol=1e-4)
+    gradix.test_util.check_grads(lambda d, x: jnp.sin(f(d, x)), (data, dense), order=1, rtol=2e-2, atol=2e-2, eps=1e-2)
+    with pytest.raises(TypeError, match="starts"):
+        sparse_product(data, rows, columns, dense, 6, True, starts[1:])
+
+
+def test_compressed_rows_ignore_what_is_out_of_bounds():
+    m = sparse.BCSR((jnp.array([1.0, 2.0, 7.0, 9.0]), jnp.array([0, 1, 5, 1]), jnp.array([0, 1, 3])), shape=(2, 3))
+    for width in (2, 16):
+        x = RNG.normal(size=(3, width)).astype("f")
+        for f in (lambda m: m @ x, gradix.jit(lambda m: m @ x)):
+            np.testing.assert_allclose(f(m), np.array([[1, 0, 0], [0, 2, 0]], "f") @ x, rtol=1e-5)
