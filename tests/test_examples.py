@@ -108,6 +108,27 @@ def test_digits_are_read(tmp_path):
         assert source[int(place.split()[1]) - 1].split(" =")[0] == change.split()[0]
 
 
+def test_parallel_digits_gives_one_devices_losses(tmp_path):
+    out = run("-W", "error", ROOT / "examples/parallel_digits.py", "--steps", "6", "--out", tmp_path / "parts.png", folder=tmp_path)
+    assert out.count("from one device's") == 4 and "8 devices in 1 process" in out
+    assert (tmp_path / "parts.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("processes", "devices"), [(2, 4), (4, 2), (2, 1), (4, 1)])
+def test_parallel_digits_in_several_processes(processes, devices, tmp_path):
+    launcher = "-m", "gradix.launch", "-n", processes, "-d", devices
+    out = run(*launcher, ROOT / "examples/parallel_digits.py", "--steps", "4", folder=tmp_path)
+    assert out.count("from one device's") == 4 and f"{processes * devices} devices in {processes} processes" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [(), ("--steps",)])
+def test_collectives_are_measured(arguments, tmp_path):
+    out = run("-m", "benchmarks.collectives", *arguments, folder=tmp_path)
+    assert "psum" in out or "| pipeline |" in out
+
+
 def in_the_fast_suite(case):
     return case.group != "scaling" or " 100 arrays" in case.name or " 50 functions" in case.name
 
