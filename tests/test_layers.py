@@ -1,5 +1,6 @@
 """The layers of the package, as data: which part may import which, and the other rules about files."""
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -301,3 +302,31 @@ def test_a_cycle_is_named_but_not_one_for_typing_only(tmp_path):
 
 def test_a_long_file_may_say_why(tmp_path):
     assert not _findings(tmp_path, {"_core/a.py": '"""Tables, long because they are data."""\n' + "x = 1\n" * 600})
+
+
+# -- operations say what they mean, platforms how a compiler is asked ------------------------------------------------------
+
+_TUNING = re.compile(r"\bem\.(tunes|tuned_platform|platform|kernel|host_kernel|has_host_kernels)\b|\"(cpu|gpu|cuda|rocm|tpu)\"")
+_ATTRIBUTES = re.compile(r"\battrs\b|#stablehlo|#sdy|array<i64|dense<|: i64\b")
+
+
+def _operations():
+    folder = ROOT / "gradix" / "_ops"
+    return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*.py"))}
+
+
+def test_operations_know_no_platform():
+    """`platform.py` is the operation that asks for it; all else of a platform stands in `_platforms`."""
+    assert not [name for name, text in _operations().items() if name != "platform.py" and _TUNING.search(text)]
+
+
+def test_operations_write_no_attributes():
+    assert not [name for name, text in _operations().items() if _ATTRIBUTES.search(text)]
+
+
+def test_the_index_of_operations_names_every_file_by_its_first_line():
+    index = (ROOT / "gradix" / "_ops" / "README.md").read_text(encoding="utf-8")
+    for name, text in _operations().items():
+        if not name.endswith("__init__.py"):
+            line = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
+            assert f"]({name}) | {line} |" in index, f"_ops/README.md: the line of {name} is to be: {line}"

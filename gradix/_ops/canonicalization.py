@@ -80,9 +80,3 @@ def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
         raise ValueError(f"{name} {a} is out of bounds for array of dimension {ndim}. "
                          + (f"Use one within [{-ndim}, {ndim})." if ndim else "An array of shape () has no axes."))
     return a + ndim if a < 0 else a
-
-
-
-def i64_array(xs) -> str:
-    """Integers as an MLIR attribute: `array<i64: 1, 2>`."""
-    return f"array<i64: {', '.join(map(str, xs))}>" if len(xs) else "array<i64>"

@@ -96,8 +96,7 @@ class Reduction(Collective):
             x = em.expand(lambda v: self.combine(v, tuple(places)), x)[0]
         if not names or not x.aval.size:
             return x
-        return em.op("all_reduce", out, x, attrs=_among(em, names, axis_index_groups),
-                     regions=(em.reducer([out.dtype], self.hlo),))
+        return em.all_reduce(x, names, axis_index_groups, self.hlo)
 
     def abstract(self, x, *, axes, axis_index_groups=None):
         kept = [n for i, n in enumerate(x.shape) if i not in axes]
@@ -195,7 +194,7 @@ class AllGather(Move):
         at = all_gather_dimension
         if not tiled:
             x = em.reshape(x, (*x.aval.shape[:at], 1, *x.aval.shape[at:]))
-        return em.op("all_gather", out, x, attrs=f"all_gather_dim = {at} : i64, {_among(em, names, axis_index_groups)}")
+        return em.all_gather(out, x, at, names, axis_index_groups)
 
     def abstract(self, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         shape = list(x.shape)
@@ -255,8 +254,7 @@ class ReduceScatter(Move):
     def communicate(self, em, out, x, *, axes, names, scatter_dimension, axis_size, tiled, axis_index_groups=None):
         at, shape = scatter_dimension, list(x.aval.shape)
         shape[at] //= axis_size
-        part = em.op("reduce_scatter", make_aval(tuple(shape), out.dtype), x, attrs=f"scatter_dimension = {at} : i64, "
-                     f"{_among(em, names, axis_index_groups)}", regions=(em.reducer([out.dtype], "add"),))
+        part = em.reduce_scatter(make_aval(tuple(shape), out.dtype), x, at, names, axis_index_groups)
         return part if tiled else em.reshape(part, out.shape)
 
     def abstract(self, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
@@ -318,8 +316,7 @@ class AllToAll(Move):
 
     def communicate(self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None):
         # Exchanged in place of the axis that is dealt out, which then moves: XLA's own concatenation keeps no axis of its own.
-        got = em.op("all_to_all", x.aval, x, attrs=f"split_dimension = {split_axis} : i64, concat_dimension = {split_axis} : i64, "
-                    f"split_count = {axis_size} : i64, {_exchange(em, names, axis_index_groups)}")
+        got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 
     def abstract(self, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
@@ -352,7 +349,7 @@ class Permute(Move):
     """Each pair (source, target) of `perm` sends; who receives nothing gets zeros."""
 
     def communicate(self, em, out, x, *, axes, names, perm):
-        return em.op("collective_permute", out, x, attrs=em.pairs_along(names, perm))
+        return em.collective_permute(x, names, perm)
 
     def abstract(self, x, *, axes, perm):
         return x
@@ -395,14 +392,6 @@ class AxisIndex(Collective):
 
     def show(self, params):
         return {"axis_name": params["axes"][0]}
-
-
-def _among(em, names, axis_index_groups) -> str:
-    return em.groups_along(names, axis_index_groups) + ", use_global_device_ids"
-
-
-def _exchange(em, names, axis_index_groups) -> str:
-    return em.groups_along(names, axis_index_groups)
 
 
 def take(x, indices):

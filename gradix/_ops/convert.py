@@ -202,8 +202,7 @@ class ReducePrecision(Elementwise):
         return [bind(self, (ct,), params)]
 
     def lower(self, em, out, x, *, exponent_bits, mantissa_bits):
-        y = em.op("reduce_precision", out, x, attrs=f"exponent_bits = {exponent_bits} : i32, "
-                                                    f"mantissa_bits = {mantissa_bits} : i32")
+        y = em.reduce_precision(x, exponent_bits, mantissa_bits)
         return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)      # else NaN would be infinite
 
 

@@ -61,9 +61,6 @@ def emit_recurrence(em, a, b, axis: int, reverse: bool):
 
 def _moved(em, x, axis: int, distance: int, reverse: bool, fill):
     by = -distance if reverse else distance
-    low = ", ".join([str(by if i == axis else 0) for i in range(x.aval.ndim)])
-    high = ", ".join([str(-by if i == axis else 0) for i in range(x.aval.ndim)])
-    none = ", ".join(["0"] * x.aval.ndim)
-    return em.op("pad", x.aval, x, em.constant(fill, make_aval((), x.aval.dtype)), attrs=(
-        f"edge_padding_low = array<i64: {low}>, edge_padding_high = array<i64: {high}>, "
-        f"interior_padding = array<i64: {none}>"))
+    low = [by if i == axis else 0 for i in range(x.aval.ndim)]
+    fill = em.constant(fill, make_aval((), x.aval.dtype))
+    return em.pad(x, fill, low, [-n for n in low], [0] * x.aval.ndim, x.aval)

@@ -21,7 +21,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.operands import as_operand
-from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
@@ -139,8 +139,8 @@ class DotGeneral(Primitive):
             x, y = em.convert(x, out.dtype), em.convert(y, out.dtype)
         first = rounded_to(x.aval.dtype, out.dtype)
         result = out if first is None else make_aval(out.shape, first)
-        attrs = precision_attributes(precision, x.aval.dtype, em.platform)
-        return em.convert(em.dot_general(result, x, y, *dimension_numbers, attrs), out.dtype)
+        asked = precision_asked(precision, x.aval.dtype)
+        return em.convert(em.dot_general(result, x, y, *dimension_numbers, precision=asked), out.dtype)
 
     def show(self, params):
         (lc, rc), (lb, rb) = params["dimension_numbers"]

@@ -52,7 +52,7 @@ class Elementwise(Primitive):
     live = "elements"
 
     def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
-                 from_result: Callable | None = None, out: Callable | None = None, attrs: str = "",
+                 from_result: Callable | None = None, out: Callable | None = None,
                  transpose: Callable | None = None, neutral: int | None = None, singular: Any = False,
                  float_host: Callable | None = None, formula: str | None = None, keeps_nan: bool = False):
         super().__init__(name)
@@ -60,7 +60,7 @@ class Elementwise(Primitive):
         self.neutral, self.singular = neutral, singular
         self.host, self.float_host = host, float_host
         self.partials, self.from_result = partials, from_result
-        self.hlo, self.attrs, self.accepts, self.out = hlo, attrs, dtypes, out
+        self.hlo, self.accepts, self.out = hlo, dtypes, out
         self._transpose = transpose
         self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
@@ -141,7 +141,7 @@ class Elementwise(Primitive):
         args = spread(em, out.shape, args)
         if callable(self.hlo):
             return self.hlo(em, out, *args, **params)
-        return em.op(self.hlo, out, *args, attrs=self.attrs)
+        return em.op(self.hlo, out, *args)
 
 
 _KINDS = (("boolean", dtypes.BOOL), ("integer", dtypes.INTEGER), ("floating", dtypes.FLOAT),

@@ -13,7 +13,6 @@ from gradix._core.divisions import undivided
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
-from gradix._ops.canonicalization import i64_array
 from gradix._ops.complex_parts import conj, real
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota
@@ -103,8 +102,7 @@ class Fft(Structural):
         if is_symbolic_shape(fft_lengths):
             raise NotImplementedError(f"a Fourier transform over an axis of symbolic size, here fft_lengths={fft_lengths}, cannot be "
                                       "exported: its length is part of the operation. Transform an axis of known size.")
-        return em.op("fft", out, x, attrs=f"fft_type = #stablehlo<fft_type {FftType(fft_type).name}>, "
-                                          f"fft_length = {i64_array(fft_lengths)}")
+        return em.fft(out, x, FftType(fft_type).name, fft_lengths)
 
 
 def _from_half(ct, lengths):

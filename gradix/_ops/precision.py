@@ -109,18 +109,16 @@ def canonicalize_precision(precision) -> Any:
 _TYPES = {"F16": "f16", "BF16": "bf16", "TF32": "tf32", "F32": "f32", "F64": "f64"}
 
 
-def precision_attributes(precision, lhs_dtype, platform: str) -> str:
-    """The attributes of a `dot_general` that ask for a precision."""
+def precision_asked(precision, lhs_dtype) -> tuple[str, ...] | dict[str, Any] | None:
+    """What a contraction asks for: a name of a precision for each operand, the fields of an algorithm, or nothing."""
     if isinstance(precision, tuple) and isinstance(precision[0], Precision):
-        return ", precision_config = [" + ", ".join([f"#stablehlo<precision {p.name}>" for p in precision]) + "]"
-    if precision is None or precision is DotAlgorithmPreset.DEFAULT or platform == "cpu":
-        return ""                                   # XLA:CPU knows no algorithms, and needs none
+        return tuple([p.name for p in precision])
+    if precision is None or precision is DotAlgorithmPreset.DEFAULT:
+        return None
     lhs, rhs, accumulator, *counts, imprecise = _algorithm(precision, lhs_dtype)
     names = "lhs_component_count", "rhs_component_count", "num_primitive_operations"
-    fields = [f"lhs_precision_type = {lhs}", f"rhs_precision_type = {rhs}", f"accumulation_type = {accumulator}",
-              *[f"{n} = {c}" for n, c in zip(names, counts)],
-              f"allow_imprecise_accumulation = {str(imprecise).lower()}"]
-    return f", algorithm = #stablehlo.dot_algorithm<{', '.join(fields)}>"
+    return {"lhs_precision_type": lhs, "rhs_precision_type": rhs, "accumulation_type": accumulator,
+            **dict(zip(names, counts)), "allow_imprecise_accumulation": str(imprecise).lower()}
 
 
 def _algorithm(precision, lhs_dtype) -> tuple:

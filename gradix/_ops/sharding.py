@@ -60,7 +60,7 @@ class Constraint(Primitive):
         inside = em.manual.axes if em.manual is not None else frozenset()
         spec = without_axes(sharding.spec, inside)
         text = em.meshes.text(sharding.mesh, spec, out.ndim)
-        return em.op("sdy.sharding_constraint", out, x, attrs=f"sharding = #sdy.sharding{text}")
+        return em.sharding_constraint(x, text)
 
 
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
@@ -155,7 +155,7 @@ class ShardAlike(Primitive):
             return [x, y]
         group = em.meshes.new_group()
         for v in (x, y):
-            em.ops("sdy.sharding_group", [], v, attrs=f"group_id = {group} : i64")
+            em.sharding_group(v, group)
         return [x, y]
 
 

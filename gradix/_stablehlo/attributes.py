@@ -1,6 +1,8 @@
 """MLIR attributes as text."""
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from gradix._stablehlo.literals import dense, scalar_text
@@ -17,6 +19,12 @@ def i64_array(xs) -> str:
     """`array<i64: 1, 2>`"""
     xs = [str(int(x)) for x in xs]
     return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
+
+
+def axes_by_name(axes: Mapping[str, Sequence[int]], index_axis: int) -> str:
+    """The fields of gather's and scatter's dimension numbers; a list without axes is left out."""
+    fields = [f"{name} = [{', '.join(map(str, dims))}]" for name, dims in axes.items() if len(dims)]
+    return ", ".join([*fields, f"index_vector_dim = {index_axis}"])
 
 
 def bool_array(xs) -> str:

@@ -4,45 +4,53 @@ from __future__ import annotations
 from math import prod
 
 from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.communication import Communication
 from gradix._stablehlo.facts import Convolution, Product
-from gradix._stablehlo.windows import Windows
 from gradix._stablehlo.writer import Value
 
 
-class Contractions(Windows):
+class Contractions(Communication):
     """Adds products and convolutions to the emitter."""
 
-    def dot_general(self, out, x: Value, y: Value, contracted, batched=((), ()), attrs: str = "") -> Value:
+    def dot_general(self, out, x: Value, y: Value, contracted, batched=((), ()), precision=None) -> Value:
         """Contract `x` with `y`.
 
         Args:
             contracted: the axes that are summed over, of `x` and of `y`; likewise `batched`, those that are kept in step.
-            attrs: further attributes, with a comma before.
+            precision: names of one for each operand, or the fields of an algorithm; see `_ops/precision.py`.
         """
         (left, right), (x_batch, y_batch) = contracted, batched
         attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, rhs_batching_dimensions = "
-                 f"{[*y_batch]}, lhs_contracting_dimensions = {[*left]}, rhs_contracting_dimensions = {[*right]}>{attrs}")
+                 f"{[*y_batch]}, lhs_contracting_dimensions = {[*left]}, rhs_contracting_dimensions = {[*right]}>{self._asking(precision)}")
         if all(type(n) is int for n in (*x.aval.shape, *out.shape)):
             terms = prod([x.aval.shape[i] for i in left])
             self.note_product(Product("dot_general", out.dtype, (x.aval, y.aval, out), attrs, terms, prod(out.shape) * terms))
         return self.op("dot_general", out, x, y, attrs=attrs)
 
     def convolution(self, out, x: Value, kernel: Value, *, strides, padding, lhs_dilation, rhs_dilation, numbers,
-                    feature_groups: int = 1, batch_groups: int = 1, attrs: str = "") -> Value:
+                    feature_groups: int = 1, batch_groups: int = 1, precision=None) -> Value:
         """Slide `kernel` over `x`.
 
         Args:
             numbers: three sequences of axes: (batch, features, space ...) of `x`, (output features, input features,
                 space ...) of the kernel, (batch, features, space ...) of the result.
-            attrs: further attributes, with a comma before.
+            precision: as of `dot_general`.
         """
         attrs = (f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
                  f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
                  f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : i64, "
-                 f"batch_group_count = {batch_groups} : i64{attrs}")
+                 f"batch_group_count = {batch_groups} : i64{self._asking(precision)}")
         if all(type(n) is int for v in (x.aval, kernel.aval, out) for n in v.shape):
             self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups, tuple(lhs_dilation), attrs)
         return self.op("convolution", out, x, kernel, attrs=attrs)
+
+    def _asking(self, precision) -> str:
+        """The attributes that ask for a precision, with a comma before. XLA:CPU knows no algorithms, and needs none."""
+        if isinstance(precision, tuple):
+            return ", precision_config = [" + ", ".join([f"#stablehlo<precision {name}>" for name in precision]) + "]"
+        if precision is None or self.platform == "cpu":
+            return ""
+        return f", algorithm = #stablehlo.dot_algorithm<{', '.join([f'{k} = {v}' for k, v in precision.items()])}>"
 
     def note_product(self, product: Product, count: int = 1) -> None:
         """Add a product to the facts, that they are in a loop where one is being written."""

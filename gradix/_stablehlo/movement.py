@@ -1,13 +1,13 @@
 """Operations that move elements: broadcasts, slices, padding, joins. Where a shape is symbolic they take it as an operand."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
-from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.attributes import axes_by_name, i64_array
 from gradix._stablehlo.dimensions import SIZE, Dimensions, is_open
 from gradix._stablehlo.types import tensor_type
 from gradix._stablehlo.writer import Value
@@ -134,14 +134,14 @@ class Movement(Dimensions):
         """`x` with a block replaced, at start indices that are values, moved inside where it would reach outside."""
         return self.op("dynamic_update_slice", x.aval, x, update, *starts)
 
-    def gather(self, out, x: Value, indices: Value, numbers: str, sizes: Sequence, is_sorted: bool) -> Value:
+    def gather(self, out, x: Value, indices: Value, numbers: Mapping[str, Sequence[int]], sizes: Sequence, is_sorted: bool) -> Value:
         """Windows of these sizes of `x` at the places that the index vectors name.
 
         Args:
-            numbers: the dimension numbers, as an attribute.
+            numbers: axes by the names of StableHLO's attribute; index vectors lie along the last axis of `indices`.
             is_sorted: whether the index vectors are in order.
         """
-        attrs = f"dimension_numbers = {numbers}, "
+        attrs = f"dimension_numbers = #stablehlo.gather<{axes_by_name(numbers, indices.aval.ndim - 1)}>, "
         rest = f"indices_are_sorted = {str(is_sorted).lower()}"
         if is_symbolic_shape(sizes):
             return self.op("dynamic_gather", out, x, indices, self.sizes(sizes), attrs=attrs + rest)

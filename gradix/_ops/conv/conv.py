@@ -14,7 +14,7 @@ from gradix._ops.conv.host import convolve
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dot import rounded_to
 from gradix._ops.operands import as_operand
-from gradix._ops.precision import canonicalize_precision, precision_attributes
+from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.shape import reshape, rev
 from gradix._ops.sharding import divided
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
@@ -106,10 +106,10 @@ class ConvGeneralDilated(Primitive):
         aval, first = out, rounded_to(lhs.aval.dtype, out.dtype)
         if out.dtype in dtypes.BOOL:
             aval, lhs, rhs = make_aval(out.shape, _COUNTS), em.convert(lhs, _COUNTS), em.convert(rhs, _COUNTS)
-        attrs = precision_attributes(precision, lhs.aval.dtype, em.platform) if isinstance(precision, tuple) else ""
+        asked = precision_asked(precision, lhs.aval.dtype) if isinstance(precision, tuple) else None
         y = em.convolution(aval, lhs, rhs, strides=window_strides, padding=padding, lhs_dilation=lhs_dilation,
                            rhs_dilation=rhs_dilation, numbers=dimension_numbers, feature_groups=feature_group_count,
-                           batch_groups=batch_group_count, attrs=attrs)
+                           batch_groups=batch_group_count, precision=asked)
         return em.convert(y if first is None else em.convert(y, first), out.dtype)
 
     def show(self, params):

@@ -122,7 +122,7 @@ class Gather(Primitive):
         return [tuple(out)]
 
     def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
-        y = em.gather(out, x, indices, _numbers(dimension_numbers, indices.aval.ndim - 1), slice_sizes, indices_are_sorted)
+        y = em.gather(out, x, indices, _numbers(dimension_numbers), slice_sizes, indices_are_sorted)
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
@@ -153,14 +153,11 @@ def lower_limits(em, aval, limits):
     return em.broadcast_in_dim(em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,))
 
 
-def _numbers(dnums, index_axis) -> str:
-    names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
-             "start_indices_batching_dims")
-    fields = [f"{n} = [{', '.join(map(str, d))}]" for n, d in zip(names, dnums) if d]
-    order = {n: k for k, n in enumerate(("offset_dims", "collapsed_slice_dims", "operand_batching_dims",
-                                         "start_indices_batching_dims", "start_index_map"))}
-    fields.sort(key=lambda f: order[f.split(" =")[0]])
-    return f"#stablehlo.gather<{', '.join([*fields, f'index_vector_dim = {index_axis}'])}>"
+def _numbers(dnums) -> dict:
+    """The axes by the names that StableHLO has for them."""
+    offset, collapsed, start_index_map, batching, batching_at = dnums
+    return {"offset_dims": offset, "collapsed_slice_dims": collapsed, "operand_batching_dims": batching,
+            "start_indices_batching_dims": batching_at, "start_index_map": start_index_map}
 
 
 def _beside_windows(shape, offset_dims, ndim):

@@ -134,9 +134,8 @@ class Scatter(Primitive):
                 return new
             return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
-        attrs = (f"scatter_dimension_numbers = {_numbers(dnums, indices.aval.ndim - 1)}, indices_are_sorted = "
-                 f"{str(indices_are_sorted).lower()}, unique_indices = {str(unique_indices).lower()}")
-        return em.op("scatter", out, x, indices, updates, attrs=attrs, regions=(em.region([scalar, scalar], body),))
+        return em.scatter(out, x, indices, updates, _numbers(dnums), body, is_sorted=indices_are_sorted,
+                          is_unique=unique_indices)
 
 
 def clamped(em, x, indices, updates, dnums, mode):
@@ -149,13 +148,11 @@ def clamped(em, x, indices, updates, dnums, mode):
     return em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits))
 
 
-def _numbers(dnums, index_axis) -> str:
-    names = ("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims",
-             "scatter_dims_to_operand_dims")
+def _numbers(dnums) -> dict:
+    """The axes by the names that StableHLO has for them."""
     window, inserted, to_operand, batching, batching_at = dnums
-    fields = [f"{n} = [{', '.join(map(str, d))}]"
-              for n, d in zip(names, (window, inserted, batching, batching_at, to_operand)) if d]
-    return f"#stablehlo.scatter<{', '.join([*fields, f'index_vector_dim = {index_axis}'])}>"
+    return {"update_window_dims": window, "inserted_window_dims": inserted, "input_batching_dims": batching,
+            "scatter_indices_batching_dims": batching_at, "scatter_dims_to_operand_dims": to_operand}
 
 
 @memoised

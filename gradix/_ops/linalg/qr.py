@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import add_any
-from gradix._ops.canonicalization import i64_array, memoised
+from gradix._ops.canonicalization import memoised
 from gradix._ops.convert import convert_element_type
 from gradix._ops.indexing.slicing import pad, slice_in_dim, slice_p
 from gradix._ops.linalg.base import (
@@ -40,9 +40,7 @@ def _emit_columns(em, x, count: int):
     n = x.shape[-1]
     out = x.aval.update(shape=(*x.shape[:-1], count))
     if count > n:
-        zero, before, after = em.constant(0, make_aval((), x.dtype)), [0] * x.ndim, [0] * (x.ndim - 1) + [count - n]
-        return em.op("pad", out, x, zero, attrs=f"edge_padding_low = {i64_array(before)}, edge_padding_high = "
-                                                f"{i64_array(after)}, interior_padding = {i64_array(before)}")
+        return em.pad_to(x, out.shape, 0)
     return _emit_part(em, x, out)
 
 

@@ -83,8 +83,7 @@ class CholeskyUpdate(Factorization):
         lead = [zero] * (out.ndim - 2)
 
         def part(aval, x, *at):
-            sizes = ", ".join(map(str, aval.shape))
-            return em.op("dynamic_slice", aval, x, *lead, *at, attrs=f"slice_sizes = array<i64: {sizes}>")
+            return em.dynamic_slice(x, [*lead, *at], aval.shape, aval)
 
         def step(k, r, w):
             line = em.reshape(part(row, r, k, zero), w.shape)

@@ -38,6 +38,5 @@ def philox_words(key: int, counter: int, size: int, dtype: np.dtype) -> np.ndarr
 
 def emit_philox(em, state, shape, dtype):
     """Words of `shape` from a state, a value of type uint64[2]."""
-    _, words = em.ops("rng_bit_generator", [state.aval, make_aval(tuple(shape), dtype)], state,
-                      attrs="rng_algorithm = #stablehlo<rng_algorithm PHILOX>")
+    _, words = em.rng_bit_generator(state, make_aval(tuple(shape), dtype), "PHILOX")
     return words

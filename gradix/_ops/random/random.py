@@ -102,7 +102,7 @@ class RandomWrap(_Keys):
         if made.itemsize // 4 != made.words:
             zeros = em.constant(0, make_aval((*out.shape, made.itemsize // 4 - made.words), U32))
             whole = make_aval((*out.shape, made.itemsize // 4), U32)
-            words = em.op("concatenate", whole, words, zeros, attrs=f"dimension = {out.ndim} : i64")
+            words = em.concatenate([words, zeros], out.ndim, whole)
         return emit_wrap(em, words, out)
 
 

@@ -40,7 +40,7 @@ def _first(keys: np.ndarray) -> tuple[int, int]:
 def _state(em, key, counter):
     """A generator's state of two scalars."""
     one = [em.reshape(half, (1,)) for half in (key, counter)]
-    return em.op("concatenate", make_aval((2,), U64), *one, attrs="dimension = 0 : i64")
+    return em.concatenate(one, 0, make_aval((2,), U64))
 
 
 def _first_state(em, keys):

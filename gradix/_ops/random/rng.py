@@ -60,12 +60,11 @@ class RngBitGenerator(NonDifferentiable, Primitive):
         return [concatenate([reshape(state, (1, *state.aval.shape)), rest], 0), bits], [0, 0]
 
     def lower(self, em, outs, key, *, shape, dtype, algorithm, out_sharding):
-        state, wide = outs[0], make_aval((2,), _WIDE)
+        state = outs[0]
         if key.aval.dtype == _WORD:
-            key = em.bitcast(em.reshape(key, (2, 2)), wide)
+            key = em.bitcast(em.reshape(key, (2, 2)), make_aval((2,), _WIDE))
         name = ("DEFAULT", "THREE_FRY", "PHILOX")[algorithm]
-        after, bits = em.ops("rng_bit_generator", [wide, outs[1]], key,
-                             attrs=f"rng_algorithm = #stablehlo<rng_algorithm {name}>")
+        after, bits = em.rng_bit_generator(key, outs[1], name)
         if state.dtype == _WORD:
             after = em.reshape(em.bitcast(after, make_aval((2, 2), _WORD)), (4,))
         return [after, bits]
@@ -110,7 +109,7 @@ class RngUniform(NonDifferentiable, Primitive):
 
     def lower(self, em, out, a, b, *, shape, draw):
         sizes = em.constant(np.array(shape, np.int64), make_aval((len(shape),), np.dtype("int64")))
-        return em.op("rng", out, a, b, sizes, attrs="rng_distribution = #stablehlo<rng_distribution UNIFORM>")
+        return em.rng_uniform(out, a, b, sizes)
 
 
 rng_bit_generator_p = RngBitGenerator("rng_bit_generator")

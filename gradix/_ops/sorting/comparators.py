@@ -13,9 +13,7 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     """The sorted operands."""
     if not xs[0].aval.size:
         return list(xs)
-    scalars = [make_aval((), x.aval.dtype) for x in xs for _ in (0, 1)]
-    return em.ops("sort", [x.aval for x in xs], *xs, regions=(em.region(scalars, lambda *pairs: _before(em, pairs, num_keys)),),
-                  attrs=f"dimension = {axis} : i64, is_stable = {str(is_stable).lower()}")
+    return em.sort(xs, axis, is_stable, lambda *pairs: _before(em, pairs, num_keys))
 
 
 def emit_top_k(em, outs, x, k: int, axis: int):
@@ -49,10 +47,9 @@ def fetch(em, x, places, axis):
     ndim = x.aval.ndim
     column = em.reshape(places, (*places.aval.shape, 1))
     others = [i for i in range(ndim) if i != axis]
-    return em.op("gather", make_aval(places.aval.shape, x.aval.dtype), x, column, attrs=(
-        f"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [{axis}], operand_batching_dims = {others}, "
-        f"start_indices_batching_dims = {others}, start_index_map = [{axis}], index_vector_dim = {ndim}>, "
-        f"slice_sizes = array<i64: {', '.join(['1'] * ndim)}>, indices_are_sorted = false"))
+    numbers = {"collapsed_slice_dims": [axis], "operand_batching_dims": others, "start_indices_batching_dims": others,
+               "start_index_map": [axis]}
+    return em.gather(make_aval(places.aval.shape, x.aval.dtype), x, column, numbers, (1,) * ndim, False)
 
 
 # -- comparators --------------------------------------------------------------------------------------------------

@@ -38,11 +38,7 @@ def emit_pad(em, x, low, high, interior, fill):
     """`x` padded, where there is anything to pad."""
     if not any(low) and not any(high) and not any(interior):
         return x
-    sizes = [a + b + max(n + (n - 1) * i, 0) for n, a, b, i in zip(x.aval.shape, low, high, interior)]
-    texts = [f"array<i64: {', '.join(map(str, v))}>" for v in (low, high, interior)]
-    fill = em.constant(fill, make_aval((), x.aval.dtype))
-    return em.op("pad", make_aval(tuple(sizes), x.aval.dtype), x, fill, attrs=(
-        f"edge_padding_low = {texts[0]}, edge_padding_high = {texts[1]}, interior_padding = {texts[2]}"))
+    return em.pad(x, em.constant(fill, make_aval((), x.aval.dtype)), low, high, interior)
 
 
 def positions(window):
@@ -54,15 +50,12 @@ def positions(window):
 def emit_slices(em, x, window, places):
     """For each position in the window, the elements that all windows have there; `places` is the result's shape."""
     out = make_aval(places, x.aval.dtype)
-    strides = ", ".join(map(str, window.window_strides))
     if not places:
         yield (), x
         return
     for start in positions(window):
         limit = [a + (n - 1) * s + 1 for a, n, s in zip(start, places, window.window_strides)]
-        yield start, em.op("slice", out, x, attrs=(
-            f"start_indices = array<i64: {', '.join(map(str, start))}>, "
-            f"limit_indices = array<i64: {', '.join(map(str, limit))}>, strides = array<i64: {strides}>"))
+        yield start, em.slice(x, start, limit, window.window_strides, out)
 
 
 def emit_first_winner(em, values, better: str):
@@ -126,21 +119,12 @@ def _unstretched(em, x, out, window):
     if x.aval.shape == out.shape:
         return x
     limit = [(n - 1) * d + 1 for n, d in zip(out.shape, window.base_dilation)]
-    return em.op("slice", out, x, attrs=(
-        f"start_indices = array<i64: {', '.join(['0'] * len(low))}>, "
-        f"limit_indices = array<i64: {', '.join(map(str, limit))}>, "
-        f"strides = array<i64: {', '.join(map(str, window.base_dilation))}>"))
+    return em.slice(x, [0] * len(low), limit, window.base_dilation, out)
 
 
 def emit_select_and_scatter(em, out, source, x, window, direction: str, fill):
     """XLA's own operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
-    scalar = make_aval((), x.aval.dtype)
-    select = em.region([scalar, scalar], lambda a, b: em.compare(a, b, direction))
-    n = out.ndim
-    total = em.op("select_and_scatter", make_aval(wide.aval.shape, out.dtype), wide, source,
-                  em.constant(0, make_aval((), out.dtype)), regions=(select, em.reducer([out.dtype], "add")), attrs=(
-                      f"window_dimensions = array<i64: {', '.join(map(str, window.window_dimensions))}>, "
-                      f"window_strides = array<i64: {', '.join(map(str, window.window_strides))}>, "
-                      f"padding = dense<0> : tensor<{n}x2xi64>"))
+    total = em.select_and_scatter(make_aval(wide.aval.shape, out.dtype), wide, source, window.window_dimensions, window.window_strides,
+                                  direction)
     return _unstretched(em, total, out, window)

@@ -11,8 +11,8 @@ from math import ceil, log, prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.canonicalization import i64_array
 from gradix._platforms.cpu.kernel_loops import apart
+from gradix._stablehlo.attributes import i64_array
 
 WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))     # rows of them: no vectors
 _INT = np.dtype("int32")

@@ -6,7 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 from gradix._core.aval import make_aval
-from gradix._ops.canonicalization import i64_array
+from gradix._stablehlo.attributes import i64_array
 
 
 class Axis(NamedTuple):
