@@ -1,2 +1,2 @@
 """The version of Gradix, read by the build as well."""
-__version__ = "0.1.0"
+__version__ = "0.2.0"
