@@ -77,6 +77,7 @@ class TracedWithRefs(Traced):
     """
 
     __slots__ = ("refs",)
+    refs: list
 
     def run(self, leaves):
         return self.run_as(None, leaves)

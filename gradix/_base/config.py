@@ -5,7 +5,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import errors, options
 
@@ -15,6 +15,12 @@ __all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", 
 
 _UNSET = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
 _TRUE, _FALSE = ("y", "yes", "t", "true", "on", "1"), ("n", "no", "f", "false", "off", "0", "")
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The context managers named in `options.CONTEXT_MANAGERS`, which are made at import."""
 
 
 class TraceContext(tuple):

@@ -22,7 +22,7 @@ class Call(Primitive):
     named = True
     call_primitive = True
     mesh = MeshTraits(mixes=True, types_inside=True)
-    live = "call"
+    live: str | None = "call"
     inlining = Inlining(in_high_orders=True)     # tangents that are equal outside are not, as operands of a program
 
     def abstract(self, *avals, jaxpr, name, **_):

@@ -1,10 +1,15 @@
 """`Array`: the base of concrete and traced arrays; its operators and methods are installed by `gradix.numpy`."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradix._core.array_interface import ArrayMembers as _Members
+else:
+    _Members = object
 
 
-class Array:
+class Array(_Members):
     """An immutable n-dimensional array, concrete or traced: `isinstance(x, gradix.Array)` holds for both.
 
     Operators, methods and properties such as `x + y`, `x.sum()`, `x.T` and `x.at[...]` come from `gradix.numpy`.

@@ -30,6 +30,8 @@ _WIDE = np.dtype("float32")
 class Reduction(Primitive):
     """Combine the elements along `axes` by an associative operation."""
 
+    accepts: frozenset
+
     def __init__(self, name: str, ufunc, hlo: str, identity, accepts: frozenset):
         super().__init__(name)
         self.ufunc, self.hlo, self.identity, self.accepts = ufunc, hlo, identity, accepts

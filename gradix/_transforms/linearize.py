@@ -297,9 +297,9 @@ def _split(closed, nonzero, instantiated) -> Split:
     for i in seen["suspects"]:
         mark(lin_jaxpr.invars[i])
     sources = [seen["places"][id(r)] for r in residuals]
-    known, linear = ClosedJaxpr(jaxpr, consts), ClosedJaxpr(lin_jaxpr, lin_consts)
-    return Split(of_higher_order(known, closed), of_higher_order(linear, closed), sources, nonzero, out_nonzero,
-                 seen["n"])
+    first = of_higher_order(ClosedJaxpr(jaxpr, consts), closed)
+    second = of_higher_order(ClosedJaxpr(lin_jaxpr, lin_consts), closed)
+    return Split(first, second, sources, nonzero, out_nonzero, seen["n"])
 
 
 def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts, lives=None) -> tuple[list, list]:

@@ -66,15 +66,15 @@ class Masks:
         prim, args = e.primitive, e.args
         if live is not None and live.shape and prim.live is None:
             live = None
-        harmful = live is not None and may_be_infinite(e)
-        if harmful and prim.neutral is not None:
-            args = guarded(prim, args, live)
+        harmful = live if live is not None and may_be_infinite(e) else None
+        if harmful is not None and prim.neutral is not None:
+            args = guarded(prim, args, harmful)
         back = prim.transpose(ct, *args, **e.params)
         for position, index in e.inputs:
             c = back[position]
             if c is not None:
-                if harmful and prim.live is None:
-                    c = cut(c, live)
+                if harmful is not None and prim.live is None:
+                    c = cut(c, harmful)
                 if seen.divisions:
                     c = divided_like(c, args[position].aval)
                 self.add(total, index, c, passed(prim, position, args, e.params, e.avals[0], live))

@@ -60,6 +60,30 @@ class IndexPlan:
                  "squeezed", "columns", "batch", "offsets", "collapsed", "indexed", "window", "distinct", "outside",
                  "picked", "index_dtype", "is_symbolic", "memo")
 
+    kind: str
+    shape: tuple
+    inner: tuple
+    kept: tuple
+    reversed: tuple
+    starts: Any
+    limits: Any
+    strides: Any
+    trivial: bool
+    flipped: tuple
+    squeezed: tuple
+    columns: Any
+    batch: Any
+    offsets: Any
+    collapsed: Any
+    indexed: Any
+    window: Any
+    distinct: bool
+    outside: bool
+    picked: Any
+    index_dtype: Any
+    is_symbolic: bool
+    memo: dict
+
 
 class _Axis:
     """How one axis of the operand is indexed: by an integer `at`, by an `array` (place, shape), or as a range."""

@@ -93,6 +93,9 @@ class PlacedTraced(Traced):
 
     __slots__ = ("asked", "in_tree", "programs", "checked")
     asked: Shardings | None
+    in_tree: Any
+    programs: dict
+    checked: bool
 
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
