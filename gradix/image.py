@@ -12,6 +12,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_shape
 from gradix.numpy.promotion import as_operand
 
@@ -167,7 +168,7 @@ def _weighted(image, weights, axis: int, precision):
 
 
 def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antialias: bool = True,
-           precision=lax.Precision.HIGHEST):
+           precision=lax.Precision.HIGHEST) -> Array:
     """An image of another size.
 
     Args:

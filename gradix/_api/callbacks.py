@@ -14,6 +14,7 @@ from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_call
 from gradix._core import dtypes
 from gradix._core.array import as_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -61,7 +62,7 @@ def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
 
 
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None,
-                  vmap_method: str | None = None, **kwargs: Any):
+                  vmap_method: str | None = None, **kwargs: Any) -> Array:
     """Call a Python function without side effects from traced or compiled code.
 
     The call may be dropped if its result is not used, or repeated.

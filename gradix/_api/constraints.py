@@ -1,6 +1,8 @@
 """What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._api.flat_functions import arrays
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
@@ -84,7 +86,7 @@ def _checked(name: str, x, sharding) -> Sharding:
     return found
 
 
-def reshard(xs, out_shardings):
+def reshard(xs, out_shardings) -> Any:
     """A tree of arrays divided anew, and with that in their types where mesh axes are `Explicit`.
 
     Args:

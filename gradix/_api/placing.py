@@ -171,7 +171,7 @@ def _fetched(leaf):
 
 # -- arrays from parts -------------------------------------------------------------------------------------------------
 
-def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequence, *, dtype=None):
+def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequence, *, dtype=None) -> Array:
     """An array over several devices, of arrays that each hold the part of one of them.
 
     Args:
@@ -220,7 +220,7 @@ def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequ
     return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
 
 
-def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None):
+def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None) -> Array:
     """An array whose parts a function gives: only those of this process' devices are asked for.
 
     Args:
@@ -257,7 +257,7 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
 
 
-def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+def make_array_from_process_local_data(sharding, local_data, global_shape=None) -> Array:
     """An array of all processes from the data that each has.
 
     Args:
@@ -310,7 +310,7 @@ def _global_shape(sharding, local: tuple, given) -> tuple:
     return tuple([n * count // have if g is None else g for n, count, have, g in zip(local, counts, mine, given)])
 
 
-def device_put_sharded(shards: Sequence, devices: Sequence):
+def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
     """Trees of arrays, one for each device, as one tree of arrays with an axis of devices in front.
 
     Example:
@@ -334,7 +334,7 @@ def device_put_sharded(shards: Sequence, devices: Sequence):
     return tree_map(join, *shards)
 
 
-def device_put_replicated(x, devices: Sequence):
+def device_put_replicated(x, devices: Sequence) -> Array:
     """A tree of arrays, each repeated along a new first axis, one copy for each device.
 
     Example:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.basis import zeros
 from gradix._ops.indexing.scatter import bind_scatter, scatter_p
@@ -13,7 +14,7 @@ from gradix._transforms.staging import stage
 
 
 def scatter_apply(operand, scatter_indices, func: Callable, dimension_numbers, *, update_shape=(),
-                  indices_are_sorted: bool = False, unique_indices: bool = False, mode=None):
+                  indices_are_sorted: bool = False, unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `func` applied to the elements of windows; once per window where several meet.
 
     Args:

@@ -9,6 +9,7 @@ from gradix._api.flat_functions import arrays
 from gradix._api.mapping.collectives import ppermute
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
+from gradix._core.operators import Array
 
 
 class Token:
@@ -78,7 +79,7 @@ def psend(x, axis_name, perm) -> Token:
     return Token([_Sent(ppermute(x, axis_name, perm), _route(axis_name, perm))])
 
 
-def precv(token, out_shape, axis_name, perm):
+def precv(token, out_shape, axis_name, perm) -> Array:
     """Receive what `psend` sent along a named axis with the same `perm`; zeros for an index that nothing is sent to.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, canonicalize_dtype, real_dtype
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
@@ -211,7 +212,7 @@ ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
 round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)
 
 
-def add(x, y):
+def add(x, y) -> Array:
     """`x + y`, elementwise, for operands of one dtype; as `y` also a Python number.
 
     Raises:
@@ -225,7 +226,7 @@ def add(x, y):
     return bind(add_p, operands("add", x, y), {})
 
 
-def sub(x, y):
+def sub(x, y) -> Array:
     """`x - y`, elementwise, for operands of one dtype.
 
     Example:
@@ -236,7 +237,7 @@ def sub(x, y):
     return bind(sub_p, operands("sub", x, y), {})
 
 
-def mul(x, y, *, out_dtype=None):
+def mul(x, y, *, out_dtype=None) -> Array:
     """`x · y`, elementwise, for operands of one dtype.
 
     Args:
@@ -253,7 +254,7 @@ def mul(x, y, *, out_dtype=None):
     return bind(mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {})
 
 
-def div(x, y):
+def div(x, y) -> Array:
     """`x / y`, elementwise; integers are divided toward zero, and by zero give -1 (all bits set).
 
     Example:
@@ -264,7 +265,7 @@ def div(x, y):
     return bind(div_p, operands("div", x, y), {})
 
 
-def rem(x, y):
+def rem(x, y) -> Array:
     """The remainder of `x / y` with the sign of `x`; an integer modulo zero is itself.
 
     Example:
@@ -275,7 +276,7 @@ def rem(x, y):
     return bind(rem_p, operands("rem", x, y), {})
 
 
-def max(x, y):
+def max(x, y) -> Array:
     """The larger of `x` and `y`, elementwise; NaN if either is.
 
     Example:
@@ -286,7 +287,7 @@ def max(x, y):
     return bind(max_p, operands("max", x, y), {})
 
 
-def min(x, y):
+def min(x, y) -> Array:
     """The smaller of `x` and `y`, elementwise; NaN if either is.
 
     Example:
@@ -297,7 +298,7 @@ def min(x, y):
     return bind(min_p, operands("min", x, y), {})
 
 
-def sign(x):
+def sign(x) -> Array:
     """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
 
     Example:
@@ -308,7 +309,7 @@ def sign(x):
     return bind(sign_p, operands("sign", x), {})
 
 
-def abs(x):
+def abs(x) -> Array:
     """`|x|`, elementwise; real for complex `x`.
 
     Example:
@@ -319,7 +320,7 @@ def abs(x):
     return bind(abs_p, operands("abs", x), {})
 
 
-def square(x):
+def square(x) -> Array:
     """`x²`, elementwise.
 
     Example:
@@ -330,7 +331,7 @@ def square(x):
     return bind(square_p, operands("square", x), {})
 
 
-def integer_pow(x, y: int):
+def integer_pow(x, y: int) -> Array:
     """`xʸ` for a Python integer `y`, by repeated squaring.
 
     Raises:
@@ -349,7 +350,7 @@ def integer_pow(x, y: int):
     return bind(integer_pow_p, (x,), {"y": y})
 
 
-def floor(x):
+def floor(x) -> Array:
     """The largest whole number not above `x`.
 
     Example:
@@ -360,7 +361,7 @@ def floor(x):
     return bind(floor_p, operands("floor", x), {})
 
 
-def ceil(x):
+def ceil(x) -> Array:
     """The smallest whole number not below `x`.
 
     Example:
@@ -371,7 +372,7 @@ def ceil(x):
     return bind(ceil_p, operands("ceil", x), {})
 
 
-def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number; halves away from zero, or to even.
 
     Example:
@@ -382,7 +383,7 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
     return bind(round_p, operands("round", x), {"rounding_method": RoundingMethod(rounding_method)})
 
 
-def reciprocal(x):
+def reciprocal(x) -> Array:
     """`1 / x`, elementwise.
 
     Example:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.dtypes import BOOL, INTEGER, NARROW_INTEGER, SIGNED, itemsize_bits
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
@@ -84,7 +85,7 @@ clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
 mulhi_p = _Bits("mulhi", _host_mulhi, hlo="chlo.mulhi", dtypes=INTEGER)
 
 
-def bitwise_not(x):
+def bitwise_not(x) -> Array:
     """The bits of `x` flipped; for booleans, its negation.
 
     Example:
@@ -95,7 +96,7 @@ def bitwise_not(x):
     return bind(not_p, operands("bitwise_not", x), {})
 
 
-def bitwise_and(x, y):
+def bitwise_and(x, y) -> Array:
     """The bits set in both.
 
     Example:
@@ -106,7 +107,7 @@ def bitwise_and(x, y):
     return bind(and_p, operands("bitwise_and", x, y), {})
 
 
-def bitwise_or(x, y):
+def bitwise_or(x, y) -> Array:
     """The bits set in either.
 
     Example:
@@ -117,7 +118,7 @@ def bitwise_or(x, y):
     return bind(or_p, operands("bitwise_or", x, y), {})
 
 
-def bitwise_xor(x, y):
+def bitwise_xor(x, y) -> Array:
     """The bits set in one of both.
 
     Example:
@@ -128,7 +129,7 @@ def bitwise_xor(x, y):
     return bind(xor_p, operands("bitwise_xor", x, y), {})
 
 
-def shift_left(x, y):
+def shift_left(x, y) -> Array:
     """The bits of `x` moved up by `y`; 0 when `y` reaches the width.
 
     Example:
@@ -139,7 +140,7 @@ def shift_left(x, y):
     return bind(shift_left_p, operands("shift_left", x, y), {})
 
 
-def shift_right_arithmetic(x, y):
+def shift_right_arithmetic(x, y) -> Array:
     """The bits of `x` moved down by `y`, the sign bit repeated.
 
     Example:
@@ -150,7 +151,7 @@ def shift_right_arithmetic(x, y):
     return bind(shift_right_arithmetic_p, operands("shift_right_arithmetic", x, y), {})
 
 
-def shift_right_logical(x, y):
+def shift_right_logical(x, y) -> Array:
     """The bits of `x` moved down by `y`, zeros entering.
 
     Example:
@@ -161,7 +162,7 @@ def shift_right_logical(x, y):
     return bind(shift_right_logical_p, operands("shift_right_logical", x, y), {})
 
 
-def population_count(x):
+def population_count(x) -> Array:
     """How many bits of `x` are set.
 
     Example:
@@ -172,7 +173,7 @@ def population_count(x):
     return bind(population_count_p, operands("population_count", x), {})
 
 
-def clz(x):
+def clz(x) -> Array:
     """How many of the highest bits of `x` are zero.
 
     Example:
@@ -183,7 +184,7 @@ def clz(x):
     return bind(clz_p, operands("clz", x), {})
 
 
-def mulhi(x, y, /):
+def mulhi(x, y, /) -> Array:
     """The high half of the bits of `x · y`: for n bits, `x · y >> n` of the exact product.
 
     Args:

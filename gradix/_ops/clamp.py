@@ -7,6 +7,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
 from gradix._core.dtypes import BOOL, COMPLEX, INEXACT, NUMERIC
+from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_in_dim, broadcast_to, to_axis
@@ -92,7 +93,7 @@ def _bound(size, bound, a, x, axis):
 clamp_p = Clamp("clamp")
 
 
-def clamp(min, x, max):
+def clamp(min, x, max) -> Array:
     """`x` with elements below `min` raised to it, and those above `max` lowered to it.
 
     Args:

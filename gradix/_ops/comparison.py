@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEYS, NUMERIC
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
@@ -78,7 +79,7 @@ class _IsFinite(NonDifferentiable, Elementwise):
 is_finite_p = _IsFinite("is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL)
 
 
-def eq(x, y):
+def eq(x, y) -> Array:
     """`x == y`, elementwise, as booleans.
 
     Example:
@@ -90,7 +91,7 @@ def eq(x, y):
     return bind(eq_keys_p if x.aval.dtype in eq_keys_p.accepts else eq_p, (x, y), {})
 
 
-def ne(x, y):
+def ne(x, y) -> Array:
     """`x != y`, elementwise, as booleans.
 
     Example:
@@ -102,7 +103,7 @@ def ne(x, y):
     return bind(ne_keys_p if x.aval.dtype in ne_keys_p.accepts else ne_p, (x, y), {})
 
 
-def lt(x, y):
+def lt(x, y) -> Array:
     """`x < y`, elementwise, as booleans.
 
     Example:
@@ -113,7 +114,7 @@ def lt(x, y):
     return bind(lt_p, operands("lt", x, y), {})
 
 
-def le(x, y):
+def le(x, y) -> Array:
     """`x <= y`, elementwise, as booleans.
 
     Example:
@@ -124,7 +125,7 @@ def le(x, y):
     return bind(le_p, operands("le", x, y), {})
 
 
-def gt(x, y):
+def gt(x, y) -> Array:
     """`x > y`, elementwise, as booleans.
 
     Example:
@@ -135,7 +136,7 @@ def gt(x, y):
     return bind(gt_p, operands("gt", x, y), {})
 
 
-def ge(x, y):
+def ge(x, y) -> Array:
     """`x >= y`, elementwise, as booleans.
 
     Example:
@@ -146,7 +147,7 @@ def ge(x, y):
     return bind(ge_p, operands("ge", x, y), {})
 
 
-def is_finite(x):
+def is_finite(x) -> Array:
     """Whether `x` is neither infinite nor NaN.
 
     Example:

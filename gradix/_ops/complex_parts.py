@@ -6,6 +6,7 @@ import numpy as np
 from gradix._core.array import scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC, real_dtype, to_complex_dtype
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
@@ -62,7 +63,7 @@ conj_p = _Conj("conj", lambda x, input_dtype: np.conj(x).astype(np.result_type(x
                hlo="", dtypes=WIDE_FLOAT | COMPLEX)
 
 
-def neg(x):
+def neg(x) -> Array:
     """`-x`, elementwise.
 
     Example:
@@ -73,7 +74,7 @@ def neg(x):
     return bind(neg_p, operands("neg", x), {})
 
 
-def real(x):
+def real(x) -> Array:
     """The real part of complex `x`.
 
     Example:
@@ -84,7 +85,7 @@ def real(x):
     return bind(real_p, operands("real", x), {})
 
 
-def imag(x):
+def imag(x) -> Array:
     """The imaginary part of complex `x`.
 
     Example:
@@ -95,7 +96,7 @@ def imag(x):
     return bind(imag_p, operands("imag", x), {})
 
 
-def complex(x, y):
+def complex(x, y) -> Array:
     """`x + i·y` of two real arrays.
 
     Example:
@@ -106,7 +107,7 @@ def complex(x, y):
     return bind(complex_p, operands("complex", x, y), {})
 
 
-def conj(x):
+def conj(x) -> Array:
     """The complex conjugate; a real `x` becomes complex.
 
     Example:

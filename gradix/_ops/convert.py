@@ -228,7 +228,7 @@ def convert(x, dtype, weak_type: bool = False):
     return bind(convert_element_type_p, (x,), {"new_dtype": dtype, "weak_type": weak_type})
 
 
-def convert_element_type(operand, new_dtype):
+def convert_element_type(operand, new_dtype) -> Array:
     """`operand` with its elements converted to `new_dtype`.
 
     Floats become integers by truncation, NaN as 0 and values out of range as the nearest integer there is; complex
@@ -258,7 +258,7 @@ def _wrapped(x: int, dtype) -> int:
     return (x - low) % span + low
 
 
-def bitcast_convert_type(operand, new_dtype):
+def bitcast_convert_type(operand, new_dtype) -> Array:
     """The bits of `operand` read as elements of `new_dtype`.
 
     A wider dtype joins the elements of the last axis, a narrower one adds an axis.

@@ -78,7 +78,7 @@ class Empty(_Nullary):
 iota_p, empty_p = Iota("iota"), Empty("empty")
 
 
-def iota(dtype, size: int):
+def iota(dtype, size: int) -> Array:
     """0, 1, ..., size - 1.
 
     Example:
@@ -89,7 +89,7 @@ def iota(dtype, size: int):
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None):
+def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None) -> Array:
     """An array of `shape` holding each element's position along the axis `dimension`.
 
     Example:
@@ -104,7 +104,7 @@ def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None):
     return bind(iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)})
 
 
-def full(shape, fill_value, dtype=None, *, sharding=None):
+def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
     """An array of `shape` in which every element is the scalar `fill_value`.
 
     Args:
@@ -143,7 +143,7 @@ def _filled(shape, value):
     return bind(broadcast_in_dim_p, (value,), {"shape": shape, "broadcast_dimensions": ()})
 
 
-def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
+def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
     """An array like `x`, of its shape and dtype unless others are given, filled with a scalar.
 
     Example:
@@ -176,7 +176,7 @@ def zeros_like_array(x):
     return zeros(as_array(x).aval)
 
 
-def empty(shape, dtype, *, out_sharding=None):
+def empty(shape, dtype, *, out_sharding=None) -> Array:
     """An array of `shape` whose elements are to be set later; here they are zero.
 
     Example:

@@ -8,6 +8,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged, undivided
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub
@@ -245,7 +246,7 @@ def _cumulative(prim, operand, axis, reverse):
     return bind(prim, (x,), {"axis": index(axis), "reverse": bool(reverse)})
 
 
-def cumsum(operand, axis: int = 0, reverse: bool = False):
+def cumsum(operand, axis: int = 0, reverse: bool = False) -> Array:
     """Sums of the elements up to each place along `axis`; from each place on in `reverse`.
 
     Example:
@@ -257,7 +258,7 @@ def cumsum(operand, axis: int = 0, reverse: bool = False):
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand, axis: int = 0, reverse: bool = False):
+def cumprod(operand, axis: int = 0, reverse: bool = False) -> Array:
     """Products of the elements up to each place along `axis`.
 
     Example:
@@ -269,7 +270,7 @@ def cumprod(operand, axis: int = 0, reverse: bool = False):
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand, axis: int = 0, reverse: bool = False):
+def cummax(operand, axis: int = 0, reverse: bool = False) -> Array:
     """The largest element up to each place along `axis`.
 
     Example:
@@ -281,7 +282,7 @@ def cummax(operand, axis: int = 0, reverse: bool = False):
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand, axis: int = 0, reverse: bool = False):
+def cummin(operand, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest element up to each place along `axis`.
 
     Example:
@@ -293,7 +294,7 @@ def cummin(operand, axis: int = 0, reverse: bool = False):
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
+def cumlogsumexp(operand, axis: int = 0, reverse: bool = False) -> Array:
     """`log(sum(exp(x)))` of the elements up to each place along `axis`, without overflow.
 
     Example:

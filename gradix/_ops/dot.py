@@ -296,7 +296,7 @@ def _axes(name: str, axes) -> tuple:
                         f"rhs_batch)) with sequences of integers, got {name}={axes!r}.") from None
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None) -> Array:
     """The contraction of two arrays over some axes, batched over others.
 
     Args:
@@ -348,7 +348,7 @@ _DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ()
                 (2, 1): (((1,), (0,)), ((), ())), (2, 2): (((1,), (0,)), ((), ()))}
 
 
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
+def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The product of vectors and matrices, or the contraction that `dimension_numbers` describes.
 
     Raises:
@@ -372,7 +372,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
-def batch_matmul(lhs, rhs, precision=None):
+def batch_matmul(lhs, rhs, precision=None) -> Array:
     """The products of two stacks of matrices with equal leading axes.
 
     Raises:

@@ -50,6 +50,7 @@ class Elementwise(Primitive):
     """
 
     live = "elements"
+    accepts: frozenset
 
     def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
                  from_result: Callable | None = None, out: Callable | None = None,

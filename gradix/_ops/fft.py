@@ -10,6 +10,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.divisions import undivided
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
@@ -126,7 +127,7 @@ def _to_half(ct, lengths):
 fft_p = Fft("fft")
 
 
-def fft(x, fft_type, fft_lengths):
+def fft(x, fft_type, fft_lengths) -> Array:
     """The discrete Fourier transform over the last axes.
 
     Args:

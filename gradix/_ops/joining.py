@@ -265,7 +265,7 @@ concatenate_p, split_p, tile_p = Concatenate("concatenate"), Split("split"), Til
 stack_p, unstack_p = Stack("stack"), Unstack("unstack")
 
 
-def concatenate(operands, dimension: int):
+def concatenate(operands, dimension: int) -> Array:
     """Arrays one after the other along the axis `dimension`.
 
     Args:
@@ -304,7 +304,7 @@ def split(operand, sizes, axis: int = 0):
     return bind(split_p, (operand,), {"sizes": canonical_shape(sizes, "sizes"), "axis": axis})
 
 
-def stack(operands, axis: int = 0):
+def stack(operands, axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis.
 
     Example:
@@ -331,7 +331,7 @@ def unstack(x, axis: int = 0):
     return tuple(bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)}))
 
 
-def tile(operand, reps):
+def tile(operand, reps) -> Array:
     """`operand` repeated `reps[i]` times along axis i.
 
     Example:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.arithmetic import mul, sub
 from gradix._ops.basis import broadcast_in_dim, move_axis, transpose
 from gradix._ops.bitwise import bitwise_and
@@ -121,7 +122,7 @@ def _grouped(lhs, sizes, plan: _Plan):
 
 
 def ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision=None,
-                       preferred_element_type=None, group_offset=None, out_sharding=None):
+                       preferred_element_type=None, group_offset=None, out_sharding=None) -> Array:
     """A contraction as `dot_general` makes it, with one axis of `lhs` divided into groups.
 
     Where the ragged axis is neither contracted nor batched, each group has its own part of `rhs`, along its group axis.
@@ -184,7 +185,7 @@ def _check_contracted(lhs, rhs, lc, rc) -> None:
 
 
 def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None,
-               out_sharding=None):
+               out_sharding=None) -> Array:
     """The rows of `lhs`, in groups that follow one another, each group multiplied with its own matrix.
 
     Args:
@@ -214,7 +215,7 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
                               out_sharding)
 
 
-def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None):
+def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None) -> Array:
     """The contraction of two arrays that are stored with a scale for each block.
 
     Args:

@@ -284,7 +284,7 @@ def _whole_axes(x, axes) -> tuple:
     return whole
 
 
-def reduce_sum(operand, axes, *, out_sharding=None):
+def reduce_sum(operand, axes, *, out_sharding=None) -> Array:
     """The sum over `axes`.
 
     Example:
@@ -302,7 +302,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     return _reduce(reduce_sum_p, x, axes)
 
 
-def reduce_prod(operand, axes):
+def reduce_prod(operand, axes) -> Array:
     """The product over `axes`.
 
     Example:
@@ -314,7 +314,7 @@ def reduce_prod(operand, axes):
     return _reduce(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand, axes):
+def reduce_max(operand, axes) -> Array:
     """The largest element over `axes`; NaN if any is, and the dtype's lowest value of no elements.
 
     Example:
@@ -331,7 +331,7 @@ def max_of_numbers(operand, axes):
     return _reduce(reduce_max_p, operand, axes, drops_nan=True)
 
 
-def reduce_min(operand, axes):
+def reduce_min(operand, axes) -> Array:
     """The smallest element over `axes`; NaN if any is, and the dtype's highest value of no elements.
 
     Example:
@@ -343,7 +343,7 @@ def reduce_min(operand, axes):
     return _reduce(reduce_min_p, operand, axes)
 
 
-def reduce_and(operand, axes):
+def reduce_and(operand, axes) -> Array:
     """Whether all are true over `axes`; bit by bit for integers.
 
     Example:
@@ -355,7 +355,7 @@ def reduce_and(operand, axes):
     return _reduce(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand, axes):
+def reduce_or(operand, axes) -> Array:
     """Whether any is true over `axes`; bit by bit for integers.
 
     Example:
@@ -367,7 +367,7 @@ def reduce_or(operand, axes):
     return _reduce(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand, axes):
+def reduce_xor(operand, axes) -> Array:
     """Whether an odd number is true over `axes`; bit by bit for integers.
 
     Example:
@@ -379,7 +379,7 @@ def reduce_xor(operand, axes):
     return _reduce(reduce_xor_p, operand, axes)
 
 
-def argmax(operand, axis, index_dtype):
+def argmax(operand, axis, index_dtype) -> Array:
     """The first index of the largest element along `axis`; of the first NaN if there is one.
 
     Raises:
@@ -394,7 +394,7 @@ def argmax(operand, axis, index_dtype):
     return _arg_reduce(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand, axis, index_dtype):
+def argmin(operand, axis, index_dtype) -> Array:
     """The first index of the smallest element along `axis`; of the first NaN if there is one.
 
     Raises:

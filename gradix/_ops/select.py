@@ -7,6 +7,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
 from gradix._core.dtypes import BOOL, INTEGER
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
@@ -135,7 +136,7 @@ def choose(which, *cases):
     return bind(select_n_p, (which, *cases), {})
 
 
-def select_n(which, *cases):
+def select_n(which, *cases) -> Array:
     """For each element, the case `which` names: 0 or False the first, 1 or True the second, and so on.
 
     Args:
@@ -158,7 +159,7 @@ def select_n(which, *cases):
     return bind(select_n_p, (which, *cases), {})
 
 
-def select(pred, on_true, on_false):
+def select(pred, on_true, on_false) -> Array:
     """`on_true` where `pred`, else `on_false`.
 
     Args:

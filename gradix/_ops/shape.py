@@ -141,7 +141,7 @@ def _reversing(ndim, dimensions):
 reshape_p, squeeze_p, rev_p = Reshape("reshape"), Squeeze("squeeze"), Rev("rev")
 
 
-def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
+def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
     """The elements of `operand`, in row-major order, in the shape `new_sizes`.
 
     Args:
@@ -170,7 +170,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     return bind(reshape_p, (operand,), {"new_sizes": new_sizes, "dimensions": dimensions})
 
 
-def squeeze(array, dimensions):
+def squeeze(array, dimensions) -> Array:
     """`array` without the axes `dimensions`, each of size 1.
 
     Example:
@@ -186,7 +186,7 @@ def squeeze(array, dimensions):
     return bind(squeeze_p, (array,), {"dimensions": dims}) if dims else array
 
 
-def expand_dims(array, dimensions):
+def expand_dims(array, dimensions) -> Array:
     """`array` with new axes of size 1 where `dimensions` says they are in the result.
 
     Example:
@@ -208,7 +208,7 @@ def expand_dims(array, dimensions):
     return bind(broadcast_in_dim_p, (array,), {"shape": full, "broadcast_dimensions": kept})
 
 
-def rev(operand, dimensions):
+def rev(operand, dimensions) -> Array:
     """`operand` with its elements in reverse order along the axes `dimensions`.
 
     Example:
@@ -221,7 +221,7 @@ def rev(operand, dimensions):
     return bind(rev_p, (operand,), {"dimensions": dimensions}) if dimensions else operand
 
 
-def transpose(operand, permutation):
+def transpose(operand, permutation) -> Array:
     """`operand` with its axes permuted: axis i of the result is axis `permutation[i]`.
 
     Example:
@@ -236,7 +236,7 @@ def transpose(operand, permutation):
     return bind(transpose_p, (operand,), {"permutation": permutation})
 
 
-def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
+def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None) -> Array:
     """`operand` stretched to `shape`: its axis i becomes axis `broadcast_dimensions[i]`, and axes of size 1 repeat.
 
     Args:
@@ -265,7 +265,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
 
 
-def broadcast(operand, sizes, *, out_sharding=None):
+def broadcast(operand, sizes, *, out_sharding=None) -> Array:
     """`operand` with new leading axes of the given sizes.
 
     Example:
@@ -283,7 +283,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
     return broadcast_in_dim(operand, (*sizes, *shape), range(len(sizes), len(sizes) + len(shape)))
 
 
-def broadcast_like(arr, like_arr):
+def broadcast_like(arr, like_arr) -> Array:
     """`arr` broadcast to the shape of another array: leading axes added, axes of size 1 stretched.
 
     Args:
@@ -308,7 +308,7 @@ def broadcast_like(arr, like_arr):
     return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
 
 
-def broadcast_to_rank(x, rank: int):
+def broadcast_to_rank(x, rank: int) -> Array:
     """`x` with leading axes of size 1 until it has `rank` axes.
 
     Example:
@@ -342,7 +342,7 @@ def broadcast_shapes(*shapes) -> tuple:
     return tuple(out)
 
 
-def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None):
+def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """`operand` with the axes from `start_dimension` up to `stop_dimension` made one.
 
     Example:

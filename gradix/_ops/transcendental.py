@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
@@ -141,7 +142,7 @@ cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
              hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True, formula="long")
-def exp(x, *, accuracy=None):
+def exp(x, *, accuracy=None) -> Array:
     """`eˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -156,7 +157,7 @@ def exp(x, *, accuracy=None):
     return bind(exp_p, operands("exp", x), {})
 
 
-def exp2(x, *, accuracy=None):
+def exp2(x, *, accuracy=None) -> Array:
     """`2ˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -171,7 +172,7 @@ def exp2(x, *, accuracy=None):
     return bind(exp2_p, operands("exp2", x), {})
 
 
-def log(x, *, accuracy=None):
+def log(x, *, accuracy=None) -> Array:
     """The natural logarithm.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -186,7 +187,7 @@ def log(x, *, accuracy=None):
     return bind(log_p, operands("log", x), {})
 
 
-def expm1(x, *, accuracy=None):
+def expm1(x, *, accuracy=None) -> Array:
     """`eˣ - 1`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -201,7 +202,7 @@ def expm1(x, *, accuracy=None):
     return bind(expm1_p, operands("expm1", x), {})
 
 
-def log1p(x, *, accuracy=None):
+def log1p(x, *, accuracy=None) -> Array:
     """`log(1 + x)`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -216,7 +217,7 @@ def log1p(x, *, accuracy=None):
     return bind(log1p_p, operands("log1p", x), {})
 
 
-def logistic(x, *, accuracy=None):
+def logistic(x, *, accuracy=None) -> Array:
     """`1 / (1 + e⁻ˣ)`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -231,7 +232,7 @@ def logistic(x, *, accuracy=None):
     return bind(logistic_p, operands("logistic", x), {})
 
 
-def tanh(x, *, accuracy=None):
+def tanh(x, *, accuracy=None) -> Array:
     """The hyperbolic tangent.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -246,7 +247,7 @@ def tanh(x, *, accuracy=None):
     return bind(tanh_p, operands("tanh", x), {})
 
 
-def sqrt(x, *, accuracy=None):
+def sqrt(x, *, accuracy=None) -> Array:
     """The square root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -261,7 +262,7 @@ def sqrt(x, *, accuracy=None):
     return bind(sqrt_p, operands("sqrt", x), {})
 
 
-def rsqrt(x, *, accuracy=None):
+def rsqrt(x, *, accuracy=None) -> Array:
     """`1 / √x`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -276,7 +277,7 @@ def rsqrt(x, *, accuracy=None):
     return bind(rsqrt_p, operands("rsqrt", x), {})
 
 
-def cbrt(x, *, accuracy=None):
+def cbrt(x, *, accuracy=None) -> Array:
     """The real cube root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -291,7 +292,7 @@ def cbrt(x, *, accuracy=None):
     return bind(cbrt_p, operands("cbrt", x), {})
 
 
-def pow(x, y):
+def pow(x, y) -> Array:
     """`xʸ`, elementwise; `y` has the dtype of `x` or an integer one.
 
     Example:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
@@ -61,7 +62,7 @@ atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), 
                       hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 
 
-def sin(x, *, accuracy=None):
+def sin(x, *, accuracy=None) -> Array:
     """The sine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -76,7 +77,7 @@ def sin(x, *, accuracy=None):
     return bind(sin_p, operands("sin", x), {})
 
 
-def cos(x, *, accuracy=None):
+def cos(x, *, accuracy=None) -> Array:
     """The cosine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -91,7 +92,7 @@ def cos(x, *, accuracy=None):
     return bind(cos_p, operands("cos", x), {})
 
 
-def tan(x, *, accuracy=None):
+def tan(x, *, accuracy=None) -> Array:
     """The tangent of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -106,7 +107,7 @@ def tan(x, *, accuracy=None):
     return bind(tan_p, operands("tan", x), {})
 
 
-def asin(x):
+def asin(x) -> Array:
     """The angle in radians whose sine is `x`.
 
     Example:
@@ -117,7 +118,7 @@ def asin(x):
     return bind(asin_p, operands("asin", x), {})
 
 
-def acos(x):
+def acos(x) -> Array:
     """The angle in radians whose cosine is `x`.
 
     Example:
@@ -128,7 +129,7 @@ def acos(x):
     return bind(acos_p, operands("acos", x), {})
 
 
-def atan(x):
+def atan(x) -> Array:
     """The angle in radians whose tangent is `x`.
 
     Example:
@@ -139,7 +140,7 @@ def atan(x):
     return bind(atan_p, operands("atan", x), {})
 
 
-def sinh(x):
+def sinh(x) -> Array:
     """The hyperbolic sine.
 
     Example:
@@ -150,7 +151,7 @@ def sinh(x):
     return bind(sinh_p, operands("sinh", x), {})
 
 
-def cosh(x):
+def cosh(x) -> Array:
     """The hyperbolic cosine.
 
     Example:
@@ -161,7 +162,7 @@ def cosh(x):
     return bind(cosh_p, operands("cosh", x), {})
 
 
-def asinh(x):
+def asinh(x) -> Array:
     """The inverse hyperbolic sine.
 
     Example:
@@ -172,7 +173,7 @@ def asinh(x):
     return bind(asinh_p, operands("asinh", x), {})
 
 
-def acosh(x):
+def acosh(x) -> Array:
     """The inverse hyperbolic cosine.
 
     Example:
@@ -183,7 +184,7 @@ def acosh(x):
     return bind(acosh_p, operands("acosh", x), {})
 
 
-def atanh(x):
+def atanh(x) -> Array:
     """The inverse hyperbolic tangent.
 
     Example:
@@ -194,7 +195,7 @@ def atanh(x):
     return bind(atanh_p, operands("atanh", x), {})
 
 
-def atan2(x, y):
+def atan2(x, y) -> Array:
     """The angle in radians of the point with ordinate `x` and abscissa `y`.
 
     Example:

@@ -30,7 +30,7 @@ def _relu_jvp(primals, tangents):
     return _relu(x), where(x > 0, t, 0)
 
 
-def relu(x):
+def relu(x) -> Array:
     """max(x, 0); its derivative at 0 is 0.
 
     Example:
@@ -55,7 +55,7 @@ def _relu6_jvp(primals, tangents):
     return _relu6(x), where((x > 0) & (x < 6), t, 0)
 
 
-def relu6(x):
+def relu6(x) -> Array:
     """min(max(x, 0), 6); its derivative at the corners is 0.
 
     Example:
@@ -70,7 +70,7 @@ def relu6(x):
 
 
 @fused
-def leaky_relu(x, negative_slope=0.01):
+def leaky_relu(x, negative_slope=0.01) -> Array:
     """x where x ≥ 0, else negative_slope · x.
 
     Example:
@@ -83,7 +83,7 @@ def leaky_relu(x, negative_slope=0.01):
 
 
 @fused
-def elu(x, alpha=1.0):
+def elu(x, alpha=1.0) -> Array:
     """x where x > 0, else alpha · (eˣ − 1).
 
     Example:
@@ -97,7 +97,7 @@ def elu(x, alpha=1.0):
 
 
 @fused
-def celu(x, alpha=1.0):
+def celu(x, alpha=1.0) -> Array:
     """max(x, 0) + min(alpha · (e^(x / alpha) − 1), 0): `elu` with a continuous derivative for every alpha.
 
     Example:
@@ -113,7 +113,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 @fused
-def selu(x):
+def selu(x) -> Array:
     """`elu` scaled so that layers of it keep mean 0 and variance 1 (Klambauer et al. 2017).
 
     Example:
@@ -126,7 +126,7 @@ def selu(x):
 
 
 @fused
-def hard_tanh(x):
+def hard_tanh(x) -> Array:
     """x limited to [−1, 1].
 
     Example:
@@ -140,7 +140,7 @@ def hard_tanh(x):
 
 # -- sigmoids ------------------------------------------------------------------------------------------------------
 
-def sigmoid(x):
+def sigmoid(x) -> Array:
     """1 / (1 + e⁻ˣ), of floats.
 
     Example:
@@ -153,7 +153,7 @@ def sigmoid(x):
 
 
 @fused
-def log_sigmoid(x):
+def log_sigmoid(x) -> Array:
     """log(sigmoid(x)), accurate for every x.
 
     Example:
@@ -166,7 +166,7 @@ def log_sigmoid(x):
 
 
 @fused(host=host_implementations.softplus)
-def softplus(x):
+def softplus(x) -> Array:
     """log(1 + eˣ).
 
     Example:
@@ -179,7 +179,7 @@ def softplus(x):
 
 
 @fused
-def soft_sign(x):
+def soft_sign(x) -> Array:
     """x / (|x| + 1).
 
     Example:
@@ -192,7 +192,7 @@ def soft_sign(x):
 
 
 @fused
-def silu(x):
+def silu(x) -> Array:
     """x · sigmoid(x), also called swish.
 
     Example:
@@ -208,7 +208,7 @@ swish = silu
 
 
 @fused
-def hard_sigmoid(x):
+def hard_sigmoid(x) -> Array:
     """relu6(x + 3) / 6, a sigmoid of straight lines.
 
     Example:
@@ -221,7 +221,7 @@ def hard_sigmoid(x):
 
 
 @fused
-def hard_silu(x):
+def hard_silu(x) -> Array:
     """x · hard_sigmoid(x), also called hard_swish.
 
     Example:
@@ -237,7 +237,7 @@ hard_swish = hard_silu
 
 
 @fused
-def mish(x):
+def mish(x) -> Array:
     """x · tanh(softplus(x)).
 
     Example:
@@ -250,7 +250,7 @@ def mish(x):
 
 
 @fused
-def squareplus(x, b=4):
+def squareplus(x, b=4) -> Array:
     """(x + √(x² + b)) / 2, an algebraic `softplus`.
 
     Example:
@@ -264,7 +264,7 @@ def squareplus(x, b=4):
 
 
 @fused
-def sparse_plus(x):
+def sparse_plus(x) -> Array:
     """0 for x ≤ −1, x for x ≥ 1, and (x + 1)² / 4 between.
 
     Example:
@@ -277,7 +277,7 @@ def sparse_plus(x):
 
 
 @fused
-def sparse_sigmoid(x):
+def sparse_sigmoid(x) -> Array:
     """The derivative of `sparse_plus`: (x + 1) / 2, limited to [0, 1].
 
     Example:
@@ -289,7 +289,7 @@ def sparse_sigmoid(x):
     return 0.5 * clip(x + 1.0, 0.0, 2.0)
 
 
-def tanh(x, /):
+def tanh(x, /) -> Array:
     """The hyperbolic tangent.
 
     Example:
@@ -303,7 +303,7 @@ def tanh(x, /):
 
 # -- others --------------------------------------------------------------------------------------------------------
 
-def gelu(x, approximate: bool = True):
+def gelu(x, approximate: bool = True) -> Array:
     """x · Φ(x), with Φ the normal distribution function, or its approximation by a hyperbolic tangent.
 
     Args:
@@ -324,7 +324,7 @@ def gelu(x, approximate: bool = True):
 
 
 @fused
-def glu(x, axis: int = -1):
+def glu(x, axis: int = -1) -> Array:
     """a · sigmoid(b), for the two halves a and b of x along an axis.
 
     Args:
@@ -356,7 +356,7 @@ def _log1mexp_jvp(primals, tangents):
     return _log1mexp(x), t / expm1(x)               # e⁻ˣ / (1 − e⁻ˣ)
 
 
-def log1mexp(x):
+def log1mexp(x) -> Array:
     """log(1 − e⁻ˣ) for x > 0, by whichever of two forms is accurate there.
 
     Example:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
                           is_causal: bool = False,
                           query_seq_lengths=None, key_value_seq_lengths=None,
                           local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-                          return_residual: bool = False):
+                          return_residual: bool = False) -> Any:
     """softmax(scale · QKᵀ + bias) V for each head, over the keys the masks let through.
 
     With letters B batch, T and S the lengths of queries and keys, N the heads of queries, K those of keys, H features:

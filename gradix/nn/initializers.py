@@ -11,6 +11,7 @@ from gradix import lax, numpy as jnp, random
 from gradix._api.constraints import divided
 from gradix._base.listing import listing
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
@@ -25,7 +26,7 @@ class Initializer(Protocol):
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 
 
-def zeros(key, shape, dtype=None, out_sharding=None):
+def zeros(key, shape, dtype=None, out_sharding=None) -> Array:
     """Zeros.
 
     Example:
@@ -38,7 +39,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
     return jnp.zeros(shape, dtype)
 
 
-def ones(key, shape, dtype=None, out_sharding=None):
+def ones(key, shape, dtype=None, out_sharding=None) -> Array:
     """Ones.
 
     Example:

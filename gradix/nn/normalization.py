@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix.nn import host_implementations
 from gradix.nn.composition import fused
@@ -26,7 +28,7 @@ _INF = math.inf
 
 
 @replayed
-def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None):
+def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None) -> Any:
     """log Σ b·eᵃ over axes, without overflow on the way.
 
     Args:
@@ -82,7 +84,7 @@ def _is_complex(x) -> bool:
 
 
 @fused
-def logmeanexp(x, axis=None, where=None, keepdims: bool = False):
+def logmeanexp(x, axis=None, where=None, keepdims: bool = False) -> Array:
     """The logarithm of the mean of eˣ over axes, without overflow on the way.
 
     Args:
@@ -112,7 +114,7 @@ def _count(x, axis) -> int:
 
 
 @replayed
-def softmax(x, axis=-1, where=None):
+def softmax(x, axis=-1, where=None) -> Array:
     """eˣ / Σ eˣ along axes: positive numbers that add up to 1.
 
     Args:
@@ -141,7 +143,7 @@ def _exponentials(x, axes, where):
 
 
 @fused
-def log_softmax(x, axis=-1, where=None):
+def log_softmax(x, axis=-1, where=None) -> Array:
     """x − log Σ eˣ along axes: the logarithm of `softmax`.
 
     Args:
@@ -162,7 +164,7 @@ def log_softmax(x, axis=-1, where=None):
 
 
 @fused(host=host_implementations.standardize)
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"):
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast") -> Array:
     """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
 
     Args:
@@ -196,7 +198,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
 
 @replayed
-def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1):
+def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
     """Vectors with a 1 at the places given and 0 elsewhere; a place out of range gives all zeros.
 
     Args:

@@ -14,6 +14,7 @@ from gradix._api.derivatives.custom_derivatives import custom_vjp
 from gradix._api.inspect import eval_shape
 from gradix._base.tree import register_pytree_node
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand
 
 
@@ -64,7 +65,7 @@ def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale=
 
 # -- products of scaled blocks -----------------------------------------------------------------------------------------
 
-def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32):
+def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32) -> Array:
     """`einsum("BMK,BNK->BMN")` of operands stored with a scale for each block along K.
 
     Args:
@@ -176,7 +177,7 @@ _scaled_product.defvjp(_forward, _backward)
 
 
 def scaled_dot_general(lhs, rhs, dimension_numbers, preferred_element_type=np.float32,
-                       configs: list[BlockScaleConfig] | None = None, implementation: Literal["cudnn"] | None = None):
+                       configs: list[BlockScaleConfig] | None = None, implementation: Literal["cudnn"] | None = None) -> Array:
     """A contraction whose operands, and those of its derivatives, are brought to few bits first.
 
     Args:

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from gradix._api.mapping.vmap import vmap
+from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand
 from gradix.numpy.shapes import expand_dims
 
 
-def apply_along_axis(func1d, axis: int, arr, *args, **kwargs):
+def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
     """A function of one row, applied to every row along an axis; the axes of its result take that axis's place.
 
     Args:
@@ -37,7 +38,7 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs):
     return function(x)
 
 
-def apply_over_axes(func, a, axes):
+def apply_over_axes(func, a, axes) -> Array:
     """A function `func(array, axis)` applied over several axes in turn; an axis it takes away comes back with size 1.
 
     Example:

@@ -79,7 +79,7 @@ def negative(x):
     return lax.neg(as_operand("negative", x))
 
 
-def positive(x, /):
+def positive(x, /) -> Array:
     """`+x`: the array itself.
 
     Example:
@@ -90,7 +90,7 @@ def positive(x, /):
     return as_operand("positive", x)
 
 
-def absolute(x, /):
+def absolute(x, /) -> Array:
     """`|x|`, elementwise; real for complex `x`.
 
     Example:
@@ -106,7 +106,7 @@ def absolute(x, /):
 abs = absolute
 
 
-def fabs(x, /):
+def fabs(x, /) -> Array:
     """`|x|` as a floating-point number, elementwise.
 
     Raises:
@@ -123,7 +123,7 @@ def fabs(x, /):
     return lax.abs(x)
 
 
-def sign(x, /):
+def sign(x, /) -> Array:
     """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
 
     Example:
@@ -134,7 +134,7 @@ def sign(x, /):
     return lax.sign(as_operand("sign", x))
 
 
-def square(x, /):
+def square(x, /) -> Array:
     """`x²`, elementwise.
 
     Example:
@@ -147,7 +147,7 @@ def square(x, /):
 
 # -- quotients -----------------------------------------------------------------------------------------------------
 
-def true_divide(x1, x2, /):
+def true_divide(x1, x2, /) -> Array:
     """The quotient `x1 / x2` as a floating-point or complex number, elementwise.
 
     Example:
@@ -160,7 +160,7 @@ def true_divide(x1, x2, /):
     return lax.div(*inexact_operands("true_divide", x1, x2))
 
 
-def divide(x1, x2, /):
+def divide(x1, x2, /) -> Array:
     """The quotient `x1 / x2`: another name of `true_divide`.
 
     Example:
@@ -171,7 +171,7 @@ def divide(x1, x2, /):
     return true_divide(x1, x2)
 
 
-def reciprocal(x, /):
+def reciprocal(x, /) -> Array:
     """`1 / x` as a floating-point or complex number, elementwise.
 
     Example:
@@ -183,7 +183,7 @@ def reciprocal(x, /):
 
 
 @replayed(host=host_implementations.floor_divide)
-def floor_divide(x1, x2, /):
+def floor_divide(x1, x2, /) -> Array:
     """The largest whole number not above `x1 / x2`, elementwise.
 
     Raises:
@@ -214,7 +214,7 @@ def floor_divide(x1, x2, /):
 
 
 @replayed(host=host_implementations.remainder)
-def remainder(x1, x2, /):
+def remainder(x1, x2, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
 
     Example:
@@ -242,7 +242,7 @@ def _remainder_of_positive(x, y, divisor: int):
     return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
 
 
-def mod(x1, x2, /):
+def mod(x1, x2, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x2`: another name of `remainder`.
 
     Example:
@@ -253,7 +253,7 @@ def mod(x1, x2, /):
     return remainder(x1, x2)
 
 
-def fmod(x1, x2, /):
+def fmod(x1, x2, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x1`, elementwise.
 
     Example:
@@ -268,7 +268,7 @@ def fmod(x1, x2, /):
 
 
 @replayed(host=host_implementations.divmod)
-def divmod(x1, x2, /):
+def divmod(x1, x2, /) -> tuple[Array, Array]:
     """`(floor_divide(x1, x2), remainder(x1, x2))`.
 
     Example:
@@ -296,7 +296,7 @@ def _float_divmod(x, y):
 
 # -- powers --------------------------------------------------------------------------------------------------------
 
-def power(x1, x2, /):
+def power(x1, x2, /) -> Array:
     """`x1` to the power `x2`, elementwise.
 
     A Python integer exponent is taken by repeated multiplication, which has derivatives everywhere.
@@ -352,7 +352,7 @@ def _integer_power(x, y):
     return out
 
 
-def pow(x1, x2, /):
+def pow(x1, x2, /) -> Array:
     """`x1` to the power `x2`: another name of `power`.
 
     Example:
@@ -363,7 +363,7 @@ def pow(x1, x2, /):
     return power(x1, x2)
 
 
-def float_power(x, y, /):
+def float_power(x, y, /) -> Array:
     """`x` to the power `y` as a floating-point or complex number, elementwise.
 
     Example:
@@ -399,7 +399,7 @@ def minimum(x, y):
 
 
 @replayed
-def fmax(x1, x2):
+def fmax(x1, x2) -> Array:
     """The larger of `x1` and `x2`, elementwise; where one is NaN, the other.
 
     Example:
@@ -413,7 +413,7 @@ def fmax(x1, x2):
 
 
 @replayed
-def fmin(x1, x2):
+def fmin(x1, x2) -> Array:
     """The smaller of `x1` and `x2`, elementwise; where one is NaN, the other.
 
     Example:
@@ -437,7 +437,7 @@ def _ordered(compare, x, y):
 # -- whole numbers -------------------------------------------------------------------------------------------------
 
 @replayed(host=host_implementations.gcd)
-def gcd(x1, x2):
+def gcd(x1, x2) -> Array:
     """The greatest common divisor of `|x1|` and `|x2|`, elementwise.
 
     Raises:
@@ -468,7 +468,7 @@ def gcd(x1, x2):
 
 
 @replayed(host=host_implementations.lcm)
-def lcm(x1, x2):
+def lcm(x1, x2) -> Array:
     """The least common multiple of `|x1|` and `|x2|`, elementwise.
 
     Raises:

@@ -6,6 +6,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
@@ -22,7 +23,7 @@ def _shifts(bitorder: str) -> np.ndarray:
 
 
 @replayed(host=host_implementations.packbits)
-def packbits(a, axis: int | None = None, bitorder: str = "big"):
+def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     """Booleans as the bits of bytes, eight along an axis making one; the last is filled up with zeros.
 
     Args:
@@ -52,7 +53,7 @@ def packbits(a, axis: int | None = None, bitorder: str = "big"):
 
 
 @replayed
-def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: str = "big"):
+def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes as zeros and ones, eight along an axis for each.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from operator import index as as_int
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
 from gradix.numpy.axes import axes_of, axis_of
@@ -39,7 +41,7 @@ _BOOL = np.dtype(bool)
 # -- differences ---------------------------------------------------------------------------------------------------
 
 @replayed
-def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None):
+def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
     """The differences of neighbours along an axis, taken `n` times; of booleans, whether they differ.
 
     Args:
@@ -82,7 +84,7 @@ def _end_piece(value, x, axis: int):
     return lax.broadcast_in_dim(value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ())
 
 
-def ediff1d(ary, to_end=None, to_begin=None):
+def ediff1d(ary, to_end=None, to_begin=None) -> Array:
     """The differences of neighbours of the array in one row, with values put before and after.
 
     Raises:
@@ -106,7 +108,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 @replayed
-def gradient(f, *varargs, axis=None, edge_order: int | None = None):
+def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
     """The derivative of a sampled function along each axis, by central differences; one-sided at the ends.
 
     Args:
@@ -166,7 +168,7 @@ def _gradient(x, h, axis: int):
 
 
 @replayed
-def trapezoid(y, x=None, dx=1.0, axis: int = -1):
+def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     Args:
@@ -218,7 +220,7 @@ def _half_the_ends(y, axis: int):
 
 
 @replayed(host=host_implementations.unwrap)
-def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi):
+def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
     """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
 
     Args:
@@ -262,7 +264,7 @@ def _halved(period):
 # -- interpolation -------------------------------------------------------------------------------------------------
 
 @replayed
-def interp(x, xp, fp, left=None, right=None, period=None):
+def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
     """A piecewise linear function through given points.
 
     Args:
@@ -332,7 +334,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
 # -- convolution ---------------------------------------------------------------------------------------------------
 
 @replayed(host=host_implementations.convolve)
-def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None):
+def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None) -> Array:
     """The discrete convolution of two vectors.
 
     Args:
@@ -355,7 +357,7 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
 
 
 @replayed(host=host_implementations.correlate)
-def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None):
+def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None) -> Array:
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 
     Args:

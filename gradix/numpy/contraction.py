@@ -11,6 +11,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._core.promotion import promote_all
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.reductions import sum as array_sum
@@ -38,7 +39,7 @@ class Step(NamedTuple):
 
 
 def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None,
-           _dot_general=lax.dot_general, out_sharding=None):
+           _dot_general=lax.dot_general, out_sharding=None) -> Array:
     """Sums of products of arrays, named by the labels of their axes.
 
     Args:
@@ -82,7 +83,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     for step in steps:
         parts = [_prepared(xs[i], op) for i, op in zip(step.places, step.operands)]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
-        z = parts[0] if len(parts) == 1 else multiply(*(parts[::-1] if step.swap else parts), step.numbers)
+        z = parts[0] if len(parts) == 1 else multiply(*(parts[::-1] if step.swap else parts), step.numbers)    # type: ignore[call-arg]
         xs.append(z if step.order is None else lax.transpose(z, step.order))
     return convert(xs[0], dtype, weak)
 

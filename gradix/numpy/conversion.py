@@ -20,7 +20,7 @@ _PLAIN = frozenset(_NUMBERS)
 
 
 def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K", ndmin: int = 0, device=None,
-          out_sharding=None):
+          out_sharding=None) -> Array:
     """An array made of a number, a sequence, a NumPy array or anything array-like; always a new one.
 
     Args:
@@ -55,7 +55,7 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
-def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None, out_sharding=None):
+def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None, out_sharding=None) -> Array:
     """An array of the values of `a`; `a` itself when it is one already.
 
     Args:
@@ -245,7 +245,7 @@ def _stacked(x, dtype) -> Array:
 
 # -- copies and casts ----------------------------------------------------------------------------------------------
 
-def copy(a, order: str | None = None):
+def copy(a, order: str | None = None) -> Array:
     """A copy of an array.
 
     Example:
@@ -259,7 +259,7 @@ def copy(a, order: str | None = None):
     return ArrayImpl(x._host, x.aval, x._buffer) if type(x) is ArrayImpl else x
 
 
-def astype(x, dtype, /, *, copy: bool = False, device=None):
+def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
     """An array converted to a dtype.
 
     Args:
@@ -293,7 +293,7 @@ def converted(x, dtype, device=None):
     return out if device is None else place(out, device, None)
 
 
-def from_dlpack(x, /, *, device=None, copy: bool | None = None):
+def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     """An array of the values of another library's array, through the DLPack protocol.
 
     Args:
@@ -316,7 +316,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None):
     return array(np.from_dlpack(x), device=device)
 
 
-def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0):
+def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer.
 
     Args:
@@ -338,7 +338,7 @@ def _read(x: np.ndarray, dtype) -> Array:
     return asarray(x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None)
 
 
-def fromstring(string: str, dtype=float, count: int = -1, *, sep: str):
+def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
     """An array of the numbers in a text.
 
     Args:

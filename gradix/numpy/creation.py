@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from operator import index as as_int
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
-def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+def zeros(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array of zeros.
 
     Args:
@@ -49,7 +50,7 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     return _filled("zeros", shape, 0, dtype, device, out_sharding)
 
 
-def ones(shape, dtype=None, *, device=None, out_sharding=None):
+def ones(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array of ones.
 
     Args:
@@ -67,7 +68,7 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
     return _filled("ones", shape, 1, dtype, device, out_sharding)
 
 
-def empty(shape, dtype=None, *, device=None, out_sharding=None):
+def empty(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array to be filled later; its elements are zero.
 
     Example:
@@ -78,7 +79,7 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
     return _filled("empty", shape, 0, dtype, device, out_sharding)
 
 
-def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array in which every element, or every row, is `fill_value`.
 
     Args:
@@ -115,7 +116,7 @@ def _value_of(name: str, value, dtype):
     return value if dtype is None else convert(value, dtype)
 
 
-def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
     """Zeros of the shape and dtype of `a`.
 
     Args:
@@ -133,7 +134,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
-def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
     """Ones of the shape and dtype of `a`.
 
     Args:
@@ -151,7 +152,7 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype, dtype=None, shape=None, *, device=None):
+def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
     """An array to be filled later, of the shape and dtype of `prototype`; its elements are zero.
 
     Example:
@@ -162,7 +163,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
     """An array of the shape and dtype of `a` in which every element is `fill_value`.
 
     Args:
@@ -207,7 +208,7 @@ def _like(name, a, value, dtype, shape, device, out_sharding):
 
 # -- functions of the index ----------------------------------------------------------------------------------------
 
-def fromfunction(function, shape, *, dtype=float, **kwargs):
+def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
     """The values of a function of the indices, called once for each element.
 
     Args:
@@ -269,7 +270,7 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
     return out
 
 
-def indices(dimensions, dtype=None, sparse: bool = False):
+def indices(dimensions, dtype=None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each axis, stacked along a new first axis.
 
     Args:

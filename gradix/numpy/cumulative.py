@@ -4,6 +4,7 @@ from __future__ import annotations
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.selection import where
@@ -37,7 +38,7 @@ def _widened(dtype):
 
 
 @replayed
-def cumsum(a, axis: int | None = None, dtype=None, out=None):
+def cumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running sums along an axis.
 
     Args:
@@ -55,7 +56,7 @@ def cumsum(a, axis: int | None = None, dtype=None, out=None):
 
 
 @replayed
-def cumprod(a, axis: int | None = None, dtype=None, out=None):
+def cumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running products along an axis.
 
     Args:
@@ -82,7 +83,7 @@ def accumulated_product(a, axis: int = 0, dtype=None):
     return _running("multiply.accumulate", lax.cumprod, a, axis, dtype, None)
 
 
-def nancumsum(a, axis: int | None = None, dtype=None, out=None):
+def nancumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running sums along an axis, NaN counted as zero.
 
     Args:
@@ -99,7 +100,7 @@ def nancumsum(a, axis: int | None = None, dtype=None, out=None):
     return _running("nancumsum", lax.cumsum, a, axis, dtype, out, fill=0)
 
 
-def nancumprod(a, axis: int | None = None, dtype=None, out=None):
+def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running products along an axis, NaN counted as one.
 
     Args:
@@ -116,7 +117,7 @@ def nancumprod(a, axis: int | None = None, dtype=None, out=None):
     return _running("nancumprod", lax.cumprod, a, axis, dtype, out, fill=1)
 
 
-def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """The running sums along an axis, as the array API standard has them.
 
     Args:
@@ -133,7 +134,7 @@ def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial
     return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """The running products along an axis, as the array API standard has them.
 
     Args:

@@ -1,7 +1,7 @@
 """Factorizations of matrices: cholesky, qr, svd, and eigenvalues."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
@@ -45,7 +45,7 @@ class SVDResult(NamedTuple):
 
 
 @replayed(host=matrix_host_implementations.cholesky)
-def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
+def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
     Args:
@@ -69,7 +69,7 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True):
 
 
 @replayed(host=matrix_host_implementations.eigh)
-def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
+def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
     Args:
@@ -90,7 +90,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True):
 
 
 @replayed(host=matrix_host_implementations.eigvalsh)
-def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True):
+def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Ascending eigenvalues of Hermitian matrices.
 
     Args:
@@ -106,7 +106,7 @@ def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True):
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
-def eig(a):
+def eig(a) -> EigResult:
     """Eigenvalues, and right eigenvectors in columns, of square matrices; always complex.
 
     Only the eigenvalues have derivatives.
@@ -119,7 +119,7 @@ def eig(a):
     return EigResult(*lax.linalg.eig(inexact_operand("eig", a), compute_left_eigenvectors=False))
 
 
-def eigvals(a):
+def eigvals(a) -> Array:
     """Eigenvalues of square matrices, in no particular order; always complex.
 
     Example:
@@ -132,7 +132,7 @@ def eigvals(a):
 
 
 @replayed
-def svd(a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index=None):
+def svd(a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index=None) -> Any:
     """The singular value decomposition `a = U diag(S) Vh`, S descending.
 
     Args:
@@ -169,7 +169,7 @@ def _hermitian_svd(x, compute_uv: bool):
 
 
 @replayed
-def svdvals(x, /):
+def svdvals(x, /) -> Array:
     """The descending singular values of matrices.
 
     Example:
@@ -181,7 +181,7 @@ def svdvals(x, /):
 
 
 @replayed
-def qr(a, mode: str = "reduced"):
+def qr(a, mode: str = "reduced") -> Any:
     """The QR factorization of matrices.
 
     Args:

@@ -53,7 +53,7 @@ arcsinh = _function("arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.
 arctanh = _function("arctanh", lax.atanh, "The inverse of `tanh`; NaN beyond ±1.", _value("jnp.arctanh(0.0)", "0."))
 
 
-def arccosh(x, /):
+def arccosh(x, /) -> Array:
     """The inverse of `cosh` on numbers from 1; below 1 NaN.
 
     Example:
@@ -71,7 +71,7 @@ def arccosh(x, /):
 acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
 
 
-def arctan2(x1, x2, /):
+def arctan2(x1, x2, /) -> Array:
     """The angle of the point `(x2, x1)`, in (-π, π].
 
     Example:
@@ -86,7 +86,7 @@ atan2 = arctan2
 
 
 @replayed(host=host_implementations.hypot)
-def hypot(x1, x2, /):
+def hypot(x1, x2, /) -> Array:
     """`sqrt(x1² + x2²)` without overflow on the way.
 
     Raises:
@@ -124,7 +124,7 @@ def _scaled_log(x, scale):
 
 
 @replayed
-def log2(x, /):
+def log2(x, /) -> Array:
     """The logarithm to base 2.
 
     Example:
@@ -136,7 +136,7 @@ def log2(x, /):
 
 
 @replayed
-def log10(x, /):
+def log10(x, /) -> Array:
     """The logarithm to base 10.
 
     Example:
@@ -203,7 +203,7 @@ def _wrapped(angle, half: float):
 
 # -- angles and the cardinal sine ----------------------------------------------------------------------------------
 
-def deg2rad(x, /):
+def deg2rad(x, /) -> Array:
     """Degrees to radians.
 
     Example:
@@ -215,7 +215,7 @@ def deg2rad(x, /):
     return lax.mul(x, like(x, math.pi / 180))
 
 
-def rad2deg(x, /):
+def rad2deg(x, /) -> Array:
     """Radians to degrees.
 
     Example:
@@ -227,7 +227,7 @@ def rad2deg(x, /):
     return lax.mul(x, like(x, 180 / math.pi))
 
 
-def radians(x, /):
+def radians(x, /) -> Array:
     """Degrees to radians: another name of `deg2rad`.
 
     Example:
@@ -238,7 +238,7 @@ def radians(x, /):
     return deg2rad(x)
 
 
-def degrees(x, /):
+def degrees(x, /) -> Array:
     """Radians to degrees: another name of `rad2deg`.
 
     Example:
@@ -250,7 +250,7 @@ def degrees(x, /):
 
 
 @replayed(host=host_implementations.sinc)
-def sinc(x, /):
+def sinc(x, /) -> Array:
     """sin(πx) / (πx), and 1 at zero.
 
     Example:
@@ -276,7 +276,7 @@ def _sinc_near_zero(x):
     return convert(out, dtype, x.aval.weak_type)
 
 
-def i0(x):
+def i0(x) -> Array:
     """The modified Bessel function of the first kind and order zero.
 
     Raises:

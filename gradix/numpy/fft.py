@@ -10,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
 from gradix.numpy.rearrangement import roll
@@ -131,7 +132,7 @@ def _two(name: str, kind, a, s, axes, norm):
 
 
 @replayed
-def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along one axis.
 
     Args:
@@ -149,7 +150,7 @@ def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
 
 
 @replayed
-def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse Fourier transform along one axis.
 
     Args:
@@ -167,7 +168,7 @@ def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
 
 
 @replayed
-def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of real values along one axis: the frequencies that are not negative.
 
     Args:
@@ -185,7 +186,7 @@ def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
 
 
 @replayed
-def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real values along one axis whose `rfft` is `a`.
 
     Args:
@@ -203,7 +204,7 @@ def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
 
 
 @replayed
-def fft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The Fourier transform along two axes.
 
     Example:
@@ -215,7 +216,7 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None):
 
 
 @replayed
-def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The inverse Fourier transform along two axes.
 
     Example:
@@ -227,7 +228,7 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None):
 
 
 @replayed
-def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The Fourier transform of real values along two axes: the frequencies that are not negative.
 
     Example:
@@ -239,7 +240,7 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
 
 
 @replayed
-def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
+def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The real values along two axes whose `rfft` is `a`.
 
     Example:
@@ -251,7 +252,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None):
 
 
 @replayed
-def fftn(a, s=None, axes=None, norm: str | None = None):
+def fftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The Fourier transform along several axes.
 
     Args:
@@ -269,7 +270,7 @@ def fftn(a, s=None, axes=None, norm: str | None = None):
 
 
 @replayed
-def ifftn(a, s=None, axes=None, norm: str | None = None):
+def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The inverse Fourier transform along several axes.
 
     Args:
@@ -287,7 +288,7 @@ def ifftn(a, s=None, axes=None, norm: str | None = None):
 
 
 @replayed
-def rfftn(a, s=None, axes=None, norm: str | None = None):
+def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The Fourier transform of real values along several axes: the frequencies that are not negative.
 
     Args:
@@ -305,7 +306,7 @@ def rfftn(a, s=None, axes=None, norm: str | None = None):
 
 
 @replayed
-def irfftn(a, s=None, axes=None, norm: str | None = None):
+def irfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The real values along several axes whose `rfft` is `a`.
 
     Args:
@@ -332,7 +333,7 @@ def _swapped(norm):
 
 
 @replayed
-def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real Fourier transform of values with Hermitian symmetry, of which `a` is half.
 
     Example:
@@ -345,7 +346,7 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
 
 
 @replayed
-def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None):
+def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The half of the values with Hermitian symmetry whose Fourier transform is the real `a`.
 
     Example:
@@ -378,7 +379,7 @@ def _count(name: str, n) -> int:
     return int(n) if isinstance(n, float) and n.is_integer() else known_int(n, f"n argument of jnp.fft.{name}")
 
 
-def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
+def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
     """The frequencies of the results of `fft` on n values.
 
     Args:
@@ -396,7 +397,7 @@ def fftfreq(n: int, d=1.0, *, dtype=None, device=None):
     return _frequencies("fftfreq", n, n, d, dtype)
 
 
-def rfftfreq(n: int, d=1.0, *, dtype=None, device=None):
+def rfftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
     """The frequencies of the results of `rfft` on n values.
 
     Args:
@@ -420,7 +421,7 @@ def _shifted(x, axes, by):
 
 
 @replayed
-def fftshift(x, axes=None):
+def fftshift(x, axes=None) -> Array:
     """`x` with the zero frequency moved to the middle of the axes.
 
     Example:
@@ -432,7 +433,7 @@ def fftshift(x, axes=None):
 
 
 @replayed
-def ifftshift(x, axes=None):
+def ifftshift(x, axes=None) -> Array:
     """What `fftshift` moved, moved back.
 
     Example:

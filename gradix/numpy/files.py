@@ -8,7 +8,7 @@ import numpy as np
 from gradix.numpy.conversion import asarray
 
 
-def load(file, *args: Any, **kwargs: Any):
+def load(file, *args: Any, **kwargs: Any) -> Any:
     """The array in a `.npy` file, or a mapping of those in a `.npz` file.
 
     Args:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from operator import index as as_int
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy import matrix_host_implementations, reductions
 from gradix.numpy.creation import zeros
 from gradix.numpy.decompositions import eigvals
@@ -23,7 +25,7 @@ from gradix.numpy.solving import inv, lstsq
 from gradix.numpy.sorting import argsort
 
 
-def roots(p, *, strip_zeros: bool = True):
+def roots(p, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial, complex, in no particular order.
 
     Args:
@@ -69,7 +71,7 @@ def _roots(p):
 
 
 @replayed(host=matrix_host_implementations.polyfit)
-def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False):
+def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False) -> Any:
     """The polynomial nearest to points, in the sum of the squared distances.
 
     Args:

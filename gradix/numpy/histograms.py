@@ -8,6 +8,7 @@ from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import host_implementations, reductions
 from gradix.numpy.axes import known_int
@@ -19,7 +20,7 @@ from gradix.numpy.ranges import linspace
 from gradix.numpy.selection import where as choose
 
 
-def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None):
+def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None) -> Array:
     """How often each of the numbers 0, 1, 2, … occurs.
 
     Args:
@@ -69,7 +70,7 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
 
 
 @replayed(host=host_implementations.digitize)
-def digitize(x, bins, right: bool = False, *, method: str | None = None):
+def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin each element falls into.
 
     Args:
@@ -96,7 +97,7 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None):
     return choose(rises, found, lax.sub(number(n, found.aval.dtype), found))
 
 
-def histogram_bin_edges(a, bins=10, range=None, weights=None):
+def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     """The edges of the bins of `histogram`.
 
     Args:
@@ -137,7 +138,7 @@ def _bad_range(range):
     raise ValueError(f"`range` must be either None or a sequence of scalars (low, high), got {range}")
 
 
-def histogram(a, bins=10, range=None, weights=None, density: bool | None = None):
+def histogram(a, bins=10, range=None, weights=None, density: bool | None = None) -> tuple[Array, Array]:
     """How many elements fall into each bin.
 
     Args:
@@ -179,7 +180,7 @@ def _bin_numbers(x, edges):
     return choose(lax.eq(x, edges[-1]), number(n - 1, found.aval.dtype), found)
 
 
-def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = None):
+def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = None) -> tuple[Array, Array, Array]:
     """How many points of the plane fall into each cell.
 
     Args:

@@ -48,7 +48,7 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
     return promote_dtypes(name, *xs)
 
 
-def concatenate(arrays, axis: int | None = 0, dtype=None):
+def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
     """Arrays one after the other along an axis.
 
     Args:
@@ -73,7 +73,7 @@ def concatenate(arrays, axis: int | None = 0, dtype=None):
     return lax.concatenate(_in_one_dtype("concatenate", xs, dtype), axis_of(axis, xs[0].aval.ndim))
 
 
-def concat(arrays, /, *, axis: int | None = 0):
+def concat(arrays, /, *, axis: int | None = 0) -> Array:
     """Arrays one after the other along an axis: `concatenate` by the name of the array standard.
 
     Example:
@@ -84,7 +84,7 @@ def concat(arrays, /, *, axis: int | None = 0):
     return concatenate(arrays, axis)
 
 
-def stack(arrays, axis: int = 0, out=None, dtype=None):
+def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
     """Arrays of one shape along a new axis.
 
     Raises:
@@ -106,7 +106,7 @@ def stack(arrays, axis: int = 0, out=None, dtype=None):
 
 
 @replayed
-def vstack(tup, dtype=None):
+def vstack(tup, dtype=None) -> Array:
     """Arrays one below the other, along axis 0; those of one axis are rows.
 
     Example:
@@ -118,7 +118,7 @@ def vstack(tup, dtype=None):
 
 
 @replayed
-def hstack(tup, dtype=None):
+def hstack(tup, dtype=None) -> Array:
     """Arrays side by side, along axis 1; those of one axis along that.
 
     Example:
@@ -131,7 +131,7 @@ def hstack(tup, dtype=None):
 
 
 @replayed
-def dstack(tup, dtype=None):
+def dstack(tup, dtype=None) -> Array:
     """Arrays one behind the other, along axis 2.
 
     Example:
@@ -143,7 +143,7 @@ def dstack(tup, dtype=None):
 
 
 @replayed
-def column_stack(tup):
+def column_stack(tup) -> Array:
     """Arrays side by side; those of one axis are columns.
 
     Example:
@@ -157,7 +157,7 @@ def column_stack(tup):
 
 
 @replayed
-def block(arrays):
+def block(arrays) -> Array:
     """An array put together from nested lists of blocks: the innermost side by side, the outer ones below each other.
 
     Raises:
@@ -192,7 +192,7 @@ def _joined_blocks(arrays):
 
 
 @replayed
-def append(arr, values, axis: int | None = None):
+def append(arr, values, axis: int | None = None) -> Array:
     """`values` after the elements of `arr`, along an axis or all in one row.
 
     Args:
@@ -318,7 +318,7 @@ def dsplit(ary, indices_or_sections) -> list:
 # -- repeated ------------------------------------------------------------------------------------------------------
 
 @replayed
-def tile(A, reps):
+def tile(A, reps) -> Array:
     """`A` repeated as a whole, `reps[i]` times along axis i.
 
     Example:
@@ -336,7 +336,7 @@ def tile(A, reps):
 
 
 @replayed
-def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
+def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None) -> Array:
     """Each element of `a` repeated, along an axis or of all in one row.
 
     Args:

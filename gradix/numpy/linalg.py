@@ -11,6 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix.numpy import matrices, matrix_host_implementations, products, shapes
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of, axis_of
@@ -56,7 +57,7 @@ __all__ = ["EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", 
 # -- norms ---------------------------------------------------------------------------------------------------------
 
 @replayed
-def norm(x, ord=None, axis=None, keepdims: bool = False):
+def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
     """The norm of a vector, of a matrix, or of each one along some axes.
 
     Args:
@@ -93,7 +94,7 @@ def norm(x, ord=None, axis=None, keepdims: bool = False):
 
 
 @replayed
-def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
+def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2) -> Array:
     """The norm of vectors along an axis, or of all elements.
 
     Args:
@@ -126,7 +127,7 @@ def _whole_norm(x, axes, keepdims: bool, order):
 
 
 @replayed
-def matrix_norm(x, /, *, keepdims: bool = False, ord="fro"):
+def matrix_norm(x, /, *, keepdims: bool = False, ord="fro") -> Array:
     """The norm of matrices, which are the last two axes.
 
     Args:
@@ -225,7 +226,7 @@ def cond(x, p=None):
 # -- powers and chains ---------------------------------------------------------------------------------------------
 
 @replayed
-def matrix_power(a, n: int):
+def matrix_power(a, n: int) -> Array:
     """The n-th power of square matrices, by repeated squaring; of the inverse where `n` is negative.
 
     Raises:
@@ -255,10 +256,10 @@ def matrix_power(a, n: int):
             out = x if out is None else matmul(out, x)
         n >>= 1
         x = matmul(x, x) if n else x
-    return out
+    return x if out is None else out
 
 
-def multi_dot(arrays, *, precision=None):
+def multi_dot(arrays, *, precision=None) -> Array:
     """The product of a chain of matrices, multiplied in the order that takes the fewest operations.
 
     Args:
@@ -291,7 +292,7 @@ def multi_dot(arrays, *, precision=None):
 
 # -- matrices as the last axes -------------------------------------------------------------------------------------
 
-def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
+def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
     """The matrix product, as `numpy.matmul`.
 
     Example:
@@ -302,7 +303,7 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
     return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The sum of products over several axes of each array, as `numpy.tensordot`.
 
     Example:
@@ -316,7 +317,7 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
     return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def cross(x1, x2, /, *, axis: int = -1):
+def cross(x1, x2, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components.
 
     Example:
@@ -332,7 +333,7 @@ def cross(x1, x2, /, *, axis: int = -1):
     return products.cross(x, y, axis=axis)
 
 
-def outer(x1, x2, /):
+def outer(x1, x2, /) -> Array:
     """The products of every element of one vector with every element of another.
 
     Raises:
@@ -351,7 +352,7 @@ def outer(x1, x2, /):
     return products.outer(x, y)
 
 
-def diagonal(x, /, *, offset: int = 0):
+def diagonal(x, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices, which are the last two axes.
 
     Example:
@@ -362,7 +363,7 @@ def diagonal(x, /, *, offset: int = 0):
     return matrices.diagonal(x, offset, -2, -1)
 
 
-def trace(x, /, *, offset: int = 0, dtype=None):
+def trace(x, /, *, offset: int = 0, dtype=None) -> Array:
     """The sums of the diagonals of matrices, which are the last two axes.
 
     Example:

@@ -113,7 +113,7 @@ def logical_xor(x, y):
     return lax.bitwise_xor(*_truths("logical_xor", x, y))
 
 
-def logical_not(x, /):
+def logical_not(x, /) -> Array:
     """Whether each element is zero.
 
     Example:
@@ -159,7 +159,7 @@ def bitwise_xor(x, y):
     return lax.bitwise_xor(*operands("bitwise_xor", x, y))
 
 
-def invert(x, /):
+def invert(x, /) -> Array:
     """All bits turned over, elementwise; of booleans, their `not`.
 
     Example:
@@ -174,7 +174,7 @@ bitwise_not = bitwise_invert = invert
 
 
 @replayed
-def left_shift(x, y, /):
+def left_shift(x, y, /) -> Array:
     """The bits of `x` moved up by `y` places, elementwise.
 
     Example:
@@ -189,7 +189,7 @@ bitwise_left_shift = left_shift
 
 
 @replayed
-def right_shift(x1, x2, /):
+def right_shift(x1, x2, /) -> Array:
     """The bits of `x1` moved down by `x2` places, elementwise; the sign stays.
 
     Example:
@@ -204,7 +204,7 @@ def right_shift(x1, x2, /):
 bitwise_right_shift = right_shift
 
 
-def bitwise_count(x, /):
+def bitwise_count(x, /) -> Array:
     """How many bits of `|x|` are set, as uint8.
 
     Example:
@@ -224,7 +224,7 @@ def _constant(value: bool, shape) -> Array:
     return lax.full(shape, value, _BOOL)
 
 
-def isnan(x, /):
+def isnan(x, /) -> Array:
     """Whether each element is NaN, in either part of a complex number.
 
     Example:
@@ -236,7 +236,7 @@ def isnan(x, /):
     return lax.ne(x, x)
 
 
-def isfinite(x, /):
+def isfinite(x, /) -> Array:
     """Whether each element is neither NaN nor infinite.
 
     Example:
@@ -253,7 +253,7 @@ def isfinite(x, /):
     return _constant(True, x.aval.shape)
 
 
-def isinf(x, /):
+def isinf(x, /) -> Array:
     """Whether each element is infinite, in either part of a complex number.
 
     Example:
@@ -270,7 +270,7 @@ def isinf(x, /):
     return _constant(False, x.aval.shape)
 
 
-def isposinf(x, /, out=None):
+def isposinf(x, /, out=None) -> Array:
     """Whether each element is +∞.
 
     Raises:
@@ -284,7 +284,7 @@ def isposinf(x, /, out=None):
     return _is_infinity("isposinf", x, math.inf, out)
 
 
-def isneginf(x, /, out=None):
+def isneginf(x, /, out=None) -> Array:
     """Whether each element is -∞.
 
     Raises:
@@ -310,7 +310,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     return _constant(False, x.aval.shape)
 
 
-def iscomplex(x):
+def iscomplex(x) -> Array:
     """Whether each element has an imaginary part other than zero.
 
     Example:
@@ -323,7 +323,7 @@ def iscomplex(x):
     return lax.ne(part, like(part, 0.0))
 
 
-def isreal(x):
+def isreal(x) -> Array:
     """Whether each element has no imaginary part other than zero.
 
     Example:
@@ -360,7 +360,7 @@ def isrealobj(x) -> bool:
 # -- nearly equal --------------------------------------------------------------------------------------------------
 
 @replayed(host=host_implementations.isclose)
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise.
 
     Args:
@@ -392,7 +392,7 @@ def _tolerance(t, dtype) -> Array:
 
 
 @replayed(host=host_implementations.allclose)
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements are close, in the sense of `isclose`.
 
     Example:
@@ -404,7 +404,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
 
 
 @replayed
-def array_equal(a1, a2, equal_nan: bool = False):
+def array_equal(a1, a2, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     Example:
@@ -421,7 +421,7 @@ def array_equal(a1, a2, equal_nan: bool = False):
     return _all(same)
 
 
-def array_equiv(a1, a2):
+def array_equiv(a1, a2) -> Array:
     """Whether two arrays broadcast together and have equal elements.
 
     Example:

@@ -10,6 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
+from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
@@ -27,7 +28,7 @@ _INT32 = np.dtype("int32")
 # -- identity and triangles ----------------------------------------------------------------------------------------
 
 @replayed
-def eye(N, M=None, k=0, dtype=None, *, device=None):
+def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -69,7 +70,7 @@ def _offset(k):
     return number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
 
 
-def identity(n, dtype=None):
+def identity(n, dtype=None) -> Array:
     """The square identity matrix.
 
     Example:
@@ -82,7 +83,7 @@ def identity(n, dtype=None):
 
 
 @replayed
-def tri(N, M=None, k: int = 0, dtype=None):
+def tri(N, M=None, k: int = 0, dtype=None) -> Array:
     """A matrix with ones on and below a diagonal and zeros above; of float32, also with x64 enabled, by default.
 
     Args:
@@ -107,7 +108,7 @@ def _lower(shape: tuple, k):
 
 
 @replayed
-def tril(m, k: int = 0):
+def tril(m, k: int = 0) -> Array:
     """The matrix with zeros above diagonal `k`; of a stack, each matrix.
 
     Example:
@@ -120,7 +121,7 @@ def tril(m, k: int = 0):
 
 
 @replayed
-def triu(m, k: int = 0):
+def triu(m, k: int = 0) -> Array:
     """The matrix with zeros below diagonal `k`; of a stack, each matrix.
 
     Example:
@@ -240,7 +241,7 @@ def diag_indices_from(arr) -> tuple:
 
 
 @replayed
-def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1):
+def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal, along a new last axis.
 
     Args:
@@ -283,7 +284,7 @@ def _last_diagonal(x, offset: int):
 
 
 @replayed
-def diag(v, k: int = 0):
+def diag(v, k: int = 0) -> Array:
     """Of a vector, the matrix with it on diagonal `k`; of a matrix, its diagonal `k`.
 
     Raises:
@@ -309,7 +310,7 @@ def diag(v, k: int = 0):
 
 
 @replayed
-def diagflat(v, k: int = 0):
+def diagflat(v, k: int = 0) -> Array:
     """The matrix with the elements of `v`, in order, on diagonal `k`.
 
     Example:
@@ -323,7 +324,7 @@ def diagflat(v, k: int = 0):
 
 
 @replayed(host=matrix_host_implementations.trace)
-def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None):
+def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None) -> Array:
     """The sum of the elements on a diagonal.
 
     Args:
@@ -344,7 +345,7 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
 
 
 @replayed
-def vander(x, N: int | None = None, increasing: bool = False):
+def vander(x, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of powers of a vector's elements, one row each.
 
     Args:
@@ -392,7 +393,7 @@ def _cosines(n, last, num, *weights):
     return out
 
 
-def bartlett(M: int):
+def bartlett(M: int) -> Array:
     """The Bartlett window of `M` points: a triangle that ends at zero.
 
     Example:
@@ -404,7 +405,7 @@ def bartlett(M: int):
         num(1.0), lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), num(float(last))), num(float(last))))))
 
 
-def blackman(M: int):
+def blackman(M: int) -> Array:
     """The Blackman window of `M` points.
 
     Example:
@@ -415,7 +416,7 @@ def blackman(M: int):
     return _window("blackman", M, lambda n, last, num: _cosines(n, last, num, 0.42, -0.5, 0.08))
 
 
-def hamming(M: int):
+def hamming(M: int) -> Array:
     """The Hamming window of `M` points.
 
     Example:
@@ -426,7 +427,7 @@ def hamming(M: int):
     return _window("hamming", M, lambda n, last, num: _cosines(n, last, num, 0.54, -0.46))
 
 
-def hanning(M: int):
+def hanning(M: int) -> Array:
     """The Hann window of `M` points.
 
     Example:
@@ -437,7 +438,7 @@ def hanning(M: int):
     return _window("hanning", M, lambda n, last, num: _cosines(n, last, num, 0.5, -0.5))
 
 
-def kaiser(M: int, beta):
+def kaiser(M: int, beta) -> Array:
     """The Kaiser window of `M` points and shape `beta`.
 
     Example:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def count_of(shape: tuple, axes: tuple, names: tuple = ()) -> int:
 
 
 @replayed
-def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=None):
+def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=None) -> Array:
     """The arithmetic mean of the elements, over all axes or some.
 
     Args:
@@ -74,7 +75,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
 
 
 @replayed
-def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False):
+def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False) -> Any:
     """The weighted mean of the elements, over all axes or some.
 
     Args:
@@ -126,7 +127,7 @@ def _weights_like(x, w, axis, axes: tuple):
 
 @replayed
 def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
-        correction=None):
+        correction=None) -> Array:
     """The variance of the elements: the mean square distance from their mean, over all axes or some.
 
     Args:
@@ -150,7 +151,7 @@ def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
 
 @replayed
 def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
-        correction=None):
+        correction=None) -> Array:
     """The standard deviation of the elements: the square root of `var`.
 
     Args:
@@ -240,7 +241,7 @@ def distance_squared(x, center):
 
 @replayed
 def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights=None, aweights=None,
-        dtype=None):
+        dtype=None) -> Array:
     """The covariance matrix of variables observed together.
 
     Args:
@@ -325,7 +326,7 @@ def _center(x, w, ddof: int, aweights):
 
 
 @replayed
-def corrcoef(x, y=None, rowvar: bool = True, dtype=None):
+def corrcoef(x, y=None, rowvar: bool = True, dtype=None) -> Array:
     """The correlation coefficients of variables observed together.
 
     Args:

@@ -9,6 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import INEXACT
+from gradix._core.operators import Array
 from gradix.numpy import host_implementations, moments, reductions
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
@@ -37,7 +38,7 @@ def _extreme(name: str, reduce, fill: float, a, axis, out, keepdims, initial, wh
 
 
 @replayed(host=host_implementations.nanmax)
-def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element that is not NaN, over all axes or some; NaN where there is none.
 
     Args:
@@ -57,7 +58,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
 
 
 @replayed(host=host_implementations.nanmin)
-def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element that is not NaN, over all axes or some; NaN where there is none.
 
     Args:
@@ -77,7 +78,7 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
 
 
 @replayed
-def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The sum of the elements that are not NaN, over all axes or some.
 
     Args:
@@ -99,7 +100,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=N
 
 
 @replayed
-def nanprod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+def nanprod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The product of the elements that are not NaN, over all axes or some.
 
     Args:
@@ -131,7 +132,7 @@ def _present(name: str, x, where):
 
 
 @replayed(host=host_implementations.nanmean)
-def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None):
+def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None) -> Array:
     """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
 
     Args:
@@ -160,7 +161,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
 
 
 @replayed(host=host_implementations.nanvar)
-def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
+def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None) -> Array:
     """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
 
     Args:
@@ -199,7 +200,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
 
 
 @replayed(host=host_implementations.nanstd)
-def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None):
+def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None) -> Array:
     """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
 
     Args:
@@ -231,7 +232,7 @@ def _position(name: str, find, fill: float, a, axis, out, keepdims):
 
 
 @replayed
-def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
     """The index of the largest element that is not NaN; -1 where there is none.
 
     Args:
@@ -249,7 +250,7 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
 
 
 @replayed
-def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element that is not NaN; -1 where there is none.
 
     Args:

@@ -36,7 +36,7 @@ _OPTIONS: dict[str, frozenset] = {
 
 
 @replayed
-def pad(array, pad_width, mode="constant", **kwargs):
+def pad(array, pad_width, mode="constant", **kwargs) -> Array:
     """`array` made larger at the ends of its axes.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.calculus import convolve
 from gradix.numpy.decompositions import eigvals
@@ -26,7 +27,7 @@ from gradix.numpy.shapes import atleast_1d
 
 
 @replayed(host=host_implementations.polyval)
-def polyval(p, x, *, unroll: int = 16):
+def polyval(p, x, *, unroll: int = 16) -> Array:
     """The value of a polynomial at each `x`.
 
     Args:
@@ -69,7 +70,7 @@ def _padded(name: str, p, shape: tuple, n: int):
 
 
 @replayed
-def polyadd(a1, a2):
+def polyadd(a1, a2) -> Array:
     """The sum of two polynomials.
 
     Example:
@@ -81,7 +82,7 @@ def polyadd(a1, a2):
 
 
 @replayed
-def polysub(a1, a2):
+def polysub(a1, a2) -> Array:
     """The difference of two polynomials.
 
     Example:
@@ -93,7 +94,7 @@ def polysub(a1, a2):
 
 
 @replayed(host=host_implementations.polymul)
-def polymul(a1, a2, *, trim_leading_zeros: bool = False):
+def polymul(a1, a2, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Args:
@@ -146,7 +147,7 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
 
 
 @replayed
-def polyder(p, m: int = 1):
+def polyder(p, m: int = 1) -> Array:
     """The m-th derivative of a polynomial.
 
     Example:
@@ -169,7 +170,7 @@ def polyder(p, m: int = 1):
 
 
 @replayed
-def polyint(p, m: int = 1, k=None):
+def polyint(p, m: int = 1, k=None) -> Array:
     """The m-th integral of a polynomial.
 
     Args:
@@ -205,7 +206,7 @@ def polyint(p, m: int = 1, k=None):
 
 
 @replayed(host=host_implementations.poly)
-def poly(seq_of_zeros):
+def poly(seq_of_zeros) -> Array:
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 
     Args:

@@ -10,7 +10,7 @@ from gradix._core.dtypes import KeyType
 
 
 def array_repr(arr, max_line_width: int | None = None, precision: int | None = None,
-               suppress_small: bool | None = None):
+               suppress_small: bool | None = None) -> str:
     """The array as `repr` prints it.
 
     Example:
@@ -44,7 +44,7 @@ def _words(keys: ArrayImpl) -> np.ndarray:
     return host.reshape((*keys.aval.shape, 1)).view(np.uint32)[..., :made.words].reshape((*keys.aval.shape, *made.key_shape))
 
 
-def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None):
+def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None) -> str:
     """The array as `str` prints it.
 
     Example:

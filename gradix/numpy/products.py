@@ -36,7 +36,7 @@ def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type
 
 # -- matrices ------------------------------------------------------------------------------------------------------
 
-def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The matrix product; of stacks of matrices, product by product, with the leading axes broadcast.
 
     Args:
@@ -103,7 +103,7 @@ def _matmul_plan(x: tuple, y: tuple):
     return tuple(drop_x), tuple(drop_y), numbers, None if order == tuple(range(len(order))) else order
 
 
-def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The sum of products over the last axis of `a` and the last but one (or only) axis of `b`.
 
     Args:
@@ -143,7 +143,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 
 @replayed
-def vdot(a, b, *, precision=None, preferred_element_type=None):
+def vdot(a, b, *, precision=None, preferred_element_type=None) -> Array:
     """The inner product of all elements of two arrays, those of `a` conjugated.
 
     Example:
@@ -159,7 +159,7 @@ def _conjugated(x):
     return lax.conj(x) if x.aval.dtype in COMPLEX else x
 
 
-def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None):
+def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None) -> Array:
     """The inner products of the vectors along an axis, those of `x1` conjugated; the other axes broadcast.
 
     Raises:
@@ -194,7 +194,7 @@ def _by_rows(x, y, precision, preferred):
     return contract(x, y, (((len(shape),), (len(shape),)), (axes, axes)), precision, preferred)
 
 
-def matvec(x1, x2, /):
+def matvec(x1, x2, /) -> Array:
     """The products of matrices with vectors: the last two axes of `x1` with the last of `x2`; the others broadcast.
 
     Example:
@@ -208,7 +208,7 @@ def matvec(x1, x2, /):
     return lax.squeeze(out, (out.aval.ndim - 1,))
 
 
-def vecmat(x1, x2, /):
+def vecmat(x1, x2, /) -> Array:
     """The products of vectors, conjugated, with matrices: the last axis of `x1` with the last two of `x2`.
 
     Example:
@@ -232,7 +232,7 @@ def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, inner_y: tupl
 # -- every pair ----------------------------------------------------------------------------------------------------
 
 @replayed
-def outer(a, b, out=None):
+def outer(a, b, out=None) -> Array:
     """The products of every element of `a` with every element of `b`, both taken in one row.
 
     Example:
@@ -248,7 +248,7 @@ def outer(a, b, out=None):
 
 
 @replayed
-def kron(a, b):
+def kron(a, b) -> Array:
     """The Kronecker product: each element of `a` times the whole of `b`.
 
     Example:
@@ -265,7 +265,7 @@ def kron(a, b):
     return lax.reshape(pairs, shape)
 
 
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The sum of products over several axes of each array.
 
     Args:
@@ -308,7 +308,7 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
 
 
 @replayed
-def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None):
+def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The cross products of vectors of two or three components; of two with two only the third component.
 
     Args:

@@ -23,7 +23,7 @@ _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 @replayed(host=host_implementations.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-             keepdims: bool = False, *, weights=None):
+             keepdims: bool = False, *, weights=None) -> Array:
     """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
 
     Args:
@@ -48,7 +48,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
 
 @replayed
 def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-                keepdims: bool = False, *, weights=None):
+                keepdims: bool = False, *, weights=None) -> Array:
     """The value below which a fraction `q` of the elements that are not NaN lies.
 
     Args:
@@ -72,7 +72,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
 
 @replayed(host=host_implementations.percentile)
 def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-               keepdims: bool = False, *, weights=None, out_sharding=None):
+               keepdims: bool = False, *, weights=None, out_sharding=None) -> Array:
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
 
     Args:
@@ -96,7 +96,7 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
 
 @replayed
 def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-                  keepdims: bool = False, *, weights=None):
+                  keepdims: bool = False, *, weights=None) -> Array:
     """The value below which `q` percent of the elements that are not NaN lie.
 
     Example:
@@ -109,7 +109,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
 
 
 @replayed(host=host_implementations.median)
-def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
+def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
     Args:
@@ -129,7 +129,7 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
 
 
 @replayed
-def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False):
+def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element of those that are not NaN, or the mean of the two in the middle.
 
     Args:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, 
 from gradix.numpy.selection import where
 
 
-def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None) -> Array:
     """Numbers from `start` to before `stop` in equal steps; with one argument, from 0 to before it.
 
     Args:
@@ -110,7 +111,7 @@ def _end(value, dtype):
 
 @replayed
 def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype=None, axis: int = 0, *,
-             device=None):
+             device=None) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`.
 
     Args:
@@ -178,7 +179,7 @@ def _moved_axis(x, axis: int):
 
 
 @replayed
-def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0):
+def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0) -> Array:
     """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
 
     Args:
@@ -203,7 +204,7 @@ def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype
 
 
 @replayed
-def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0):
+def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 
     Args:

@@ -40,7 +40,7 @@ def concrete(x, why: str) -> np.ndarray:
 # -- roll ----------------------------------------------------------------------------------------------------------
 
 @replayed
-def roll(a, shift, axis=None):
+def roll(a, shift, axis=None) -> Array:
     """`a` with its elements shifted along axes, those pushed out coming back at the other end.
 
     Args:
@@ -99,7 +99,7 @@ def _roll_axis(x, shift, axis: int):
 
 # -- insertion and removal -----------------------------------------------------------------------------------------
 
-def insert(arr, obj, values, axis: int | None = None):
+def insert(arr, obj, values, axis: int | None = None) -> Array:
     """`arr` with `values` inserted before the elements `obj` of an axis.
 
     Args:
@@ -190,7 +190,7 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     return held.reshape(-1).astype(int), not held.ndim
 
 
-def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = False):
+def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """`arr` without the elements `obj` of an axis.
 
     Args:
@@ -239,7 +239,7 @@ def _delete_traced(x, obj, axis: int, n: int):
 
 
 @replayed
-def resize(a, new_shape):
+def resize(a, new_shape) -> Array:
     """The elements of `a` in a new shape, repeated from the first when they do not suffice.
 
     Example:
@@ -259,7 +259,7 @@ def resize(a, new_shape):
     return lax.reshape(lax.slice_in_dim(whole, 0, want), shape)
 
 
-def trim_zeros(filt, trim: str = "fb", axis=None):
+def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
     """`filt` without the zeros at its ends.
 
     Args:

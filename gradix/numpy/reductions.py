@@ -125,7 +125,7 @@ def _over_named(name: str, x, names: tuple):
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
-        promote_integers: bool = True):
+        promote_integers: bool = True) -> Array:
     """The sum of the elements, over all axes or some.
 
     Args:
@@ -160,7 +160,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
 
 @replayed
 def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
-         promote_integers: bool = True):
+         promote_integers: bool = True) -> Array:
     """The product of the elements, over all axes or some.
 
     Args:
@@ -218,7 +218,7 @@ def _least(dtype, least: bool):
 
 
 @replayed
-def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element, over all axes or some; NaN if there is one.
 
     Args:
@@ -246,7 +246,7 @@ def max_of_numbers(a, axis, initial, where):
 
 
 @replayed
-def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element, over all axes or some; NaN if there is one.
 
     Args:
@@ -268,7 +268,7 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
     return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims, initial, where)
 
 
-def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element: another name of `max`.
 
     Example:
@@ -279,7 +279,7 @@ def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
     return max(a, axis, out, keepdims, initial, where)
 
 
-def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None):
+def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element: another name of `min`.
 
     Example:
@@ -291,7 +291,7 @@ def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 
 
 @replayed
-def ptp(a, axis=None, out=None, keepdims: bool = False):
+def ptp(a, axis=None, out=None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, over all axes or some.
 
     Args:
@@ -328,7 +328,7 @@ def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
 
 
 @replayed
-def all(a, axis=None, out=None, keepdims: bool = False, *, where=None):
+def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
     """Whether all elements are true, that is not zero, over all axes or some.
 
     Args:
@@ -347,7 +347,7 @@ def all(a, axis=None, out=None, keepdims: bool = False, *, where=None):
 
 
 @replayed
-def any(a, axis=None, out=None, keepdims: bool = False, *, where=None):
+def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
     """Whether some element is true, that is not zero, over all axes or some.
 
     Args:
@@ -366,7 +366,7 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None):
 
 
 @replayed
-def count_nonzero(a, axis=None, keepdims: bool = False):
+def count_nonzero(a, axis=None, keepdims: bool = False) -> Array:
     """How many elements are not zero, over all axes or some.
 
     Example:
@@ -398,7 +398,7 @@ def _position(name: str, op, a, axis, out, keepdims):
 
 
 @replayed
-def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
     """The index of the largest element, the first of equal ones; of NaN if there is one.
 
     Args:
@@ -419,7 +419,7 @@ def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None):
 
 
 @replayed
-def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None):
+def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element, the first of equal ones; of NaN if there is one.
 
     Args:

@@ -10,6 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
+from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
@@ -27,7 +28,7 @@ def _bits(x):
 
 
 @replayed(host=host_implementations.signbit)
-def signbit(x, /):
+def signbit(x, /) -> Array:
     """Whether each number is negative, negative zero and NaN included.
 
     Raises:
@@ -51,7 +52,7 @@ def signbit(x, /):
 
 
 @replayed(host=host_implementations.copysign)
-def copysign(x1, x2, /):
+def copysign(x1, x2, /) -> Array:
     """`|x1|` with the sign of `x2`, elementwise.
 
     Raises:
@@ -70,7 +71,7 @@ def copysign(x1, x2, /):
 
 
 @replayed
-def nextafter(x, y, /):
+def nextafter(x, y, /) -> Array:
     """The floating-point number next to `x` on the way to `y`, elementwise.
 
     Example:
@@ -82,7 +83,7 @@ def nextafter(x, y, /):
 
 
 @replayed
-def spacing(x, /):
+def spacing(x, /) -> Array:
     """The distance from each number to the next one away from zero.
 
     Raises:
@@ -106,7 +107,7 @@ def spacing(x, /):
 # -- exponents -----------------------------------------------------------------------------------------------------
 
 @replayed
-def ldexp(x1, x2, /):
+def ldexp(x1, x2, /) -> Array:
     """`x1 · 2ˣ²`, elementwise, exact where the result is representable.
 
     Raises:
@@ -153,7 +154,7 @@ def _power_of_two(e, dtype):
 
 
 @replayed(host=host_implementations.frexp)
-def frexp(x, /):
+def frexp(x, /) -> tuple[Array, Array]:
     """Mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`.
 
     Raises:
@@ -183,7 +184,7 @@ def frexp(x, /):
 
 
 @replayed
-def modf(x, /, out=None):
+def modf(x, /, out=None) -> tuple[Array, Array]:
     """Fractional and whole part of each number, both with its sign.
 
     Example:
@@ -200,7 +201,7 @@ def modf(x, /, out=None):
 
 # -- rounding ------------------------------------------------------------------------------------------------------
 
-def floor(x, /):
+def floor(x, /) -> Array:
     """The largest whole number not above each element; integers stay as they are.
 
     Example:
@@ -212,7 +213,7 @@ def floor(x, /):
     return x if x.aval.dtype not in INEXACT else lax.floor(x)
 
 
-def ceil(x, /):
+def ceil(x, /) -> Array:
     """The smallest whole number not below each element; integers stay as they are.
 
     Example:
@@ -225,7 +226,7 @@ def ceil(x, /):
 
 
 @replayed(host=host_implementations.trunc)
-def trunc(x):
+def trunc(x) -> Array:
     """The whole part of each element, toward zero; integers stay as they are.
 
     Example:
@@ -239,7 +240,7 @@ def trunc(x):
     return where(lax.lt(x, like(x, 0.0)), lax.ceil(x), lax.floor(x))
 
 
-def rint(x, /):
+def rint(x, /) -> Array:
     """The nearest whole number, halves to even, as a floating-point number.
 
     Example:
@@ -256,7 +257,7 @@ def rint(x, /):
 
 
 @replayed
-def round(a, decimals: int = 0, out=None):
+def round(a, decimals: int = 0, out=None) -> Array:
     """Each number rounded to `decimals` places after the point, halves to even.
 
     Args:
@@ -301,7 +302,7 @@ around = round
 
 # -- complex numbers -----------------------------------------------------------------------------------------------
 
-def real(val, /):
+def real(val, /) -> Array:
     """The real part of each number.
 
     Example:
@@ -313,7 +314,7 @@ def real(val, /):
     return lax.real(x) if x.aval.dtype in COMPLEX else x
 
 
-def imag(val, /):
+def imag(val, /) -> Array:
     """The imaginary part of each number; zero for real ones.
 
     Example:
@@ -325,7 +326,7 @@ def imag(val, /):
     return lax.imag(x) if x.aval.dtype in COMPLEX else lax.full_like(x, 0)
 
 
-def conjugate(x, /):
+def conjugate(x, /) -> Array:
     """The complex conjugate of each number; real ones stay as they are.
 
     Example:
@@ -337,7 +338,7 @@ def conjugate(x, /):
     return lax.conj(x) if x.aval.dtype in COMPLEX else x
 
 
-def conj(x, /):
+def conj(x, /) -> Array:
     """The complex conjugate of each number: another name of `conjugate`.
 
     Example:
@@ -349,7 +350,7 @@ def conj(x, /):
 
 
 @replayed
-def angle(z, deg: bool = False):
+def angle(z, deg: bool = False) -> Array:
     """The angle of each number in the complex plane, in (-π, π], or in degrees.
 
     Example:
@@ -370,7 +371,7 @@ def angle(z, deg: bool = False):
 # -- steps and replacements ----------------------------------------------------------------------------------------
 
 @replayed
-def heaviside(x1, x2, /):
+def heaviside(x1, x2, /) -> Array:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
 
     Raises:
@@ -387,7 +388,7 @@ def heaviside(x1, x2, /):
 
 
 @replayed
-def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None) -> Array:
     """NaN and infinities replaced by numbers.
 
     Args:

@@ -94,7 +94,7 @@ def _fill(value, dtype):
     return value if value.aval.dtype in dtypes.INEXACT else convert(value, dtype)
 
 
-def flatnonzero(a, *, size: int | None = None, fill_value=None):
+def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
     """The indices, counted in one row, of the elements that are not zero.
 
     Example:
@@ -105,7 +105,7 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None):
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a, *, size: int | None = None, fill_value=None):
+def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
     """The indices of the elements that are not zero, a row for each.
 
     Example:
@@ -127,7 +127,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None):
 # -- searchsorted --------------------------------------------------------------------------------------------------
 
 @replayed(host=host_implementations.searchsorted)
-def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan"):
+def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
     """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
 
     Args:
@@ -220,7 +220,7 @@ def unravel_index(indices, shape) -> tuple:
     return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, shape)])
 
 
-def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None):
+def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None) -> Array:
     """Indices of each axis of an array of shape `dims` as indices counted in one row.
 
     Args:

@@ -1,6 +1,8 @@
 """Choosing between arrays element by element: where, select, piecewise, clip."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix import lax
@@ -21,7 +23,7 @@ from gradix.numpy.promotion import (
 _BOOL = np.dtype(bool)
 
 
-def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
+def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
     """`x` where the condition holds, else `y`; all three broadcast together.
 
     With the condition alone it is `nonzero(condition, size=size, fill_value=fill_value)`.
@@ -95,7 +97,7 @@ def _where_indices(condition, x, y, size, fill_value):
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
 
-def select(condlist, choicelist, default=0):
+def select(condlist, choicelist, default=0) -> Array:
     """Of each element, the choice that belongs to the first condition that holds there.
 
     Args:
@@ -124,7 +126,7 @@ def select(condlist, choicelist, default=0):
     return out
 
 
-def piecewise(x, condlist, funclist, *args, **kw):
+def piecewise(x, condlist, funclist, *args, **kw) -> Array:
     """A function given piece by piece.
 
     Args:
@@ -164,7 +166,7 @@ def _piece_conditions(condlist) -> list:
 
 
 @replayed
-def clip(arr=None, /, min=None, max=None):
+def clip(arr=None, /, min=None, max=None) -> Array:
     """The values kept between `min` and `max`: `minimum(max, maximum(min, arr))`.
 
     Args:

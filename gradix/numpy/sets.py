@@ -12,6 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
@@ -65,7 +66,7 @@ def _index_dtype():
 
 def unique(ar, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value=None,
-           sorted: bool = True):
+           sorted: bool = True) -> Any:
     """The distinct values of an array, or the distinct slices along an axis, in increasing order.
 
     Args:
@@ -95,7 +96,7 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)
     if size is None:
-        out = _unique_known(_known(rows, "unique"), equal_nan)
+        out: list = _unique_known(_known(rows, "unique"), equal_nan)
         weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
         out = [wrap_host(out[0], weak), *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]]]
     else:
@@ -194,7 +195,7 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
     return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x, /, *, size: int | None = None, fill_value=None):
+def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values.
 
     Example:
@@ -208,7 +209,7 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None):
 # -- membership ----------------------------------------------------------------------------------------------------
 
 @replayed
-def isin(element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto"):
+def isin(element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto") -> Array:
     """Whether each element is among `test_elements`; NaN never is.
 
     Args:
@@ -273,7 +274,7 @@ def _kept(line, keep, size: int | None, fill, name: str):
     return where(there, values, first), places, there
 
 
-def union1d(ar1, ar2, *, size: int | None = None, fill_value=None):
+def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values in either of two arrays, sorted.
 
     Args:
@@ -292,7 +293,7 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None):
 
 
 def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
-                fill_value=None):
+                fill_value=None) -> Any:
     """The distinct values in both of two arrays, sorted.
 
     Args:
@@ -324,7 +325,7 @@ def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = Fa
     return values, *at
 
 
-def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None):
+def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values of `ar1` that `ar2` does not hold, sorted.
 
     Args:
@@ -346,7 +347,7 @@ def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None,
     return _kept(line, keep, size, 0 if fill_value is None else fill_value, "setdiff1d")[0]
 
 
-def setxor1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None):
+def setxor1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values in one of two arrays but not both, sorted.
 
     Args:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import index as as_int
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
 # -- reshape -------------------------------------------------------------------------------------------------------
 
-def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None):
+def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None) -> Array:
     """The elements of `a`, in order, in another shape.
 
     Args:
@@ -72,7 +73,7 @@ def _new_shape(own: tuple, shape) -> tuple:
     return (*sizes[:unknown[0]], total // rest, *sizes[unknown[0] + 1:])
 
 
-def ravel(a, order: str = "C", *, out_sharding=None):
+def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
     """The elements of `a` in one row.
 
     Example:
@@ -88,7 +89,7 @@ def ravel(a, order: str = "C", *, out_sharding=None):
     return reshape(a, (a.aval.size,), order)
 
 
-def squeeze(a, axis=None):
+def squeeze(a, axis=None) -> Array:
     """`a` without its axes of size 1, or without the axes named.
 
     Raises:
@@ -105,7 +106,7 @@ def squeeze(a, axis=None):
     return lax.squeeze(a, axes_of(axis, a.aval.ndim))
 
 
-def expand_dims(a, axis):
+def expand_dims(a, axis) -> Array:
     """`a` with new axes of size 1 at the positions `axis` of the result.
 
     Example:
@@ -119,7 +120,7 @@ def expand_dims(a, axis):
 
 # -- axes in another order -----------------------------------------------------------------------------------------
 
-def transpose(a, axes=None):
+def transpose(a, axes=None) -> Array:
     """`a` with its axes permuted; reversed by default.
 
     Example:
@@ -138,7 +139,7 @@ def transpose(a, axes=None):
     return lax.transpose(a, axes)
 
 
-def permute_dims(a, /, axes):
+def permute_dims(a, /, axes) -> Array:
     """`a` with its axes permuted: axis i of the result is axis `axes[i]` of `a`.
 
     Example:
@@ -149,7 +150,7 @@ def permute_dims(a, /, axes):
     return transpose(a, axes)
 
 
-def matrix_transpose(x, /):
+def matrix_transpose(x, /) -> Array:
     """A matrix, or a stack of them, with its last two axes exchanged.
 
     Raises:
@@ -166,7 +167,7 @@ def matrix_transpose(x, /):
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a, axis1: int, axis2: int):
+def swapaxes(a, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged.
 
     Example:
@@ -181,7 +182,7 @@ def swapaxes(a, axis1: int, axis2: int):
     return lax.transpose(a, order)
 
 
-def moveaxis(a, source, destination):
+def moveaxis(a, source, destination) -> Array:
     """`a` with axes moved to other positions, the rest in order.
 
     Raises:
@@ -208,7 +209,7 @@ def _listed(axis):
     return axis if isinstance(axis, (tuple, list)) or not hasattr(axis, "__len__") else tuple(axis)
 
 
-def rollaxis(a, axis: int, start: int = 0):
+def rollaxis(a, axis: int, start: int = 0) -> Array:
     """`a` with an axis moved before the axis `start`.
 
     Example:
@@ -227,7 +228,7 @@ def rollaxis(a, axis: int, start: int = 0):
 
 # -- broadcasting --------------------------------------------------------------------------------------------------
 
-def broadcast_to(array, shape, *, out_sharding=None):
+def broadcast_to(array, shape, *, out_sharding=None) -> Array:
     """`array` stretched to `shape`: its axes are the last ones, and those of size 1 repeat.
 
     Raises:
@@ -288,7 +289,7 @@ def _atleast(name: str, rank: int, arrays, raise_rank):
 
 
 @replayed
-def atleast_1d(*arys):
+def atleast_1d(*arys) -> Array:
     """The arrays with one axis at least; a list of several.
 
     Example:
@@ -300,7 +301,7 @@ def atleast_1d(*arys):
 
 
 @replayed
-def atleast_2d(*arys):
+def atleast_2d(*arys) -> Any:
     """The arrays with two axes at least, new ones in front; a list of several.
 
     Example:
@@ -312,7 +313,7 @@ def atleast_2d(*arys):
 
 
 @replayed
-def atleast_3d(*arys):
+def atleast_3d(*arys) -> Array:
     """The arrays with three axes at least; a list of several.
 
     Example:
@@ -326,7 +327,7 @@ def atleast_3d(*arys):
 
 # -- reversal ------------------------------------------------------------------------------------------------------
 
-def flip(m, axis=None):
+def flip(m, axis=None) -> Array:
     """`m` with its elements in reverse order along an axis, several, or all.
 
     Example:
@@ -338,7 +339,7 @@ def flip(m, axis=None):
     return lax.rev(m, axes_of(axis, m.aval.ndim))
 
 
-def fliplr(m):
+def fliplr(m) -> Array:
     """`m` with axis 1 reversed.
 
     Example:
@@ -349,7 +350,7 @@ def fliplr(m):
     return flip(m, 1)
 
 
-def flipud(m):
+def flipud(m) -> Array:
     """`m` with axis 0 reversed.
 
     Example:
@@ -361,7 +362,7 @@ def flipud(m):
 
 
 @replayed
-def rot90(m, k: int = 1, axes=(0, 1)):
+def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
     """`m` turned by k quarters of a circle in the plane of two axes, from the first towards the second.
 
     Raises:

@@ -49,7 +49,7 @@ def _square(name: str, a):
 # -- equations -----------------------------------------------------------------------------------------------------
 
 @replayed
-def solve(a, b):
+def solve(a, b) -> Array:
     """x with `a @ x = b`.
 
     Args:
@@ -119,7 +119,7 @@ def _solve_stack(a, b):
 
 
 @replayed(host=matrix_host_implementations.inv)
-def inv(a):
+def inv(a) -> Array:
     """The inverses of square matrices; infinite or NaN where singular.
 
     Example:
@@ -135,7 +135,7 @@ def inv(a):
 # -- determinants --------------------------------------------------------------------------------------------------
 
 @replayed(host=matrix_host_implementations.slogdet)
-def slogdet(a, *, method: str | None = None):
+def slogdet(a, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
 
     Args:
@@ -198,7 +198,7 @@ def _sign_and_log(diagonal, sign):
 
 
 @replayed(host=matrix_host_implementations.det)
-def det(a):
+def det(a) -> Array:
     """Determinants of square matrices.
 
     Example:
@@ -314,7 +314,7 @@ def _least_squares(a, b, rcond):
 
 
 @replayed
-def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None):
+def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
     """The pseudoinverses of matrices.
 
     Args:
@@ -366,7 +366,7 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
 
 
 @replayed(host=matrix_host_implementations.matrix_rank)
-def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None):
+def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
     """How many singular values of matrices are not negligible.
 
     Args:
@@ -398,7 +398,7 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None):
 
 # -- tensors as matrices -------------------------------------------------------------------------------------------
 
-def tensorinv(a, ind: int = 2):
+def tensorinv(a, ind: int = 2) -> Array:
     """The inverse of a tensor for `tensordot` over its first `ind` axes.
 
     Example:
@@ -416,7 +416,7 @@ def tensorinv(a, ind: int = 2):
     return lax.reshape(inv(lax.reshape(x, (prod(first), prod(rest)))), (*rest, *first))
 
 
-def tensorsolve(a, b, axes=None):
+def tensorsolve(a, b, axes=None) -> Array:
     """x with `tensordot(a, x, x.ndim) = b`.
 
     Args:

@@ -28,7 +28,7 @@ def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
 
 
 @replayed
-def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False) -> Array:
     """The elements in increasing order along an axis, NaN last.
 
     Args:
@@ -50,7 +50,7 @@ def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True
 
 @replayed
 def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False,
-            dtype=None):
+            dtype=None) -> Array:
     """The indices that put the elements in increasing order along an axis, NaN last.
 
     Args:
@@ -79,7 +79,7 @@ def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = T
 
 
 @replayed
-def lexsort(keys, axis: int = -1):
+def lexsort(keys, axis: int = -1) -> Array:
     """The indices that sort by several keys, the last of which counts most.
 
     Example:
@@ -104,7 +104,7 @@ def lexsort(keys, axis: int = -1):
     return lax.sort((*keys[::-1], places), dimension=axis, num_keys=len(keys))[-1]
 
 
-def sort_complex(a):
+def sort_complex(a) -> Array:
     """The elements in increasing order along the last axis, by real part and then imaginary part, as complex numbers.
 
     Example:
@@ -134,7 +134,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
 
 
 @replayed(host=host_implementations.partition)
-def partition(a, kth: int, axis: int = -1):
+def partition(a, kth: int, axis: int = -1) -> Array:
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
     Args:
@@ -154,7 +154,7 @@ def partition(a, kth: int, axis: int = -1):
 
 
 @replayed(host=host_implementations.argpartition)
-def argpartition(a, kth: int, axis: int = -1):
+def argpartition(a, kth: int, axis: int = -1) -> Array:
     """The indices that partition the elements along an axis, as `partition` does.
 
     Example:

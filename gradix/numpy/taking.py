@@ -38,7 +38,7 @@ def _integers(name: str, indices, error=ValueError, booleans: bool = False) -> A
 # -- take ----------------------------------------------------------------------------------------------------------
 
 def take(a, indices, axis: int | None = None, out=None, mode: str | None = None, unique_indices: bool = False,
-         indices_are_sorted: bool = False, fill_value=None):
+         indices_are_sorted: bool = False, fill_value=None) -> Array:
     """The elements, or slices, of `a` at `indices` along an axis.
 
     Args:
@@ -79,7 +79,7 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
 
 @replayed(host=host_implementations.take_along_axis)
 def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=None, *,
-                    wrap_negative_indices: bool | None = None):
+                    wrap_negative_indices: bool | None = None) -> Array:
     """For each position, the element of the same row of `arr` that `indices` names.
 
     Args:
@@ -148,7 +148,7 @@ def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
                     "inplace=False to instead return an updated array.")
 
 
-def put(a, ind, v, mode: str | None = None, *, inplace: bool = True):
+def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
     """`a` with the elements at `ind`, counted in one row, set to the values `v`, repeated as needed.
 
     Args:
@@ -173,7 +173,7 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True):
     return lax.reshape(out, x.aval.shape)
 
 
-def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None):
+def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None) -> Array:
     """`arr` with, in each row, the elements that `indices` names set to `values`.
 
     Args:
@@ -202,7 +202,7 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
     return lax.reshape(IndexUpdateHelper(x)[tuple(index)].set(values, mode=mode), shape)
 
 
-def place(arr, mask, vals, *, inplace: bool = True):
+def place(arr, mask, vals, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` holds set to the values `vals` in turn, which repeat as needed.
 
     Example:
@@ -224,7 +224,7 @@ def place(arr, mask, vals, *, inplace: bool = True):
     return lax.reshape(out, x.aval.shape)
 
 
-def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True):
+def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
     """`a` with its main diagonal set to `val`, a scalar or values in turn.
 
     Args:
@@ -253,7 +253,7 @@ def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True):
 
 # -- choose --------------------------------------------------------------------------------------------------------
 
-def choose(a, choices, out=None, mode: str = "raise"):
+def choose(a, choices, out=None, mode: str = "raise") -> Array:
     """Each element from the array among `choices` that `a` names.
 
     Args:
@@ -290,7 +290,7 @@ def choose(a, choices, out=None, mode: str = "raise"):
 
 # -- compress ------------------------------------------------------------------------------------------------------
 
-def compress(condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None):
+def compress(condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None) -> Array:
     """The slices of `a` along an axis where `condition` holds.
 
     Args:
@@ -333,7 +333,7 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
     return take_index(x, (*[slice(None)] * axis, places), mode="fill", fill_value=fill)
 
 
-def extract(condition, arr, *, size: int | None = None, fill_value=0):
+def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
     """The elements of `arr` where `condition` holds, in one row.
 
     Example:

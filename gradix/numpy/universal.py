@@ -46,7 +46,7 @@ class ufunc:
         self._call = call or func
         self._rules = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
-    def __call__(self, *args, out=None, where=None):
+    def __call__(self, *args, out=None, where=None) -> Any:
         if len(args) == self.nin and out is None and where is None:
             return self._call(*args)
         if out is not None or where is not None:

@@ -7,6 +7,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._base import config
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.random.draws import (
     converted,
     float_dtype,
@@ -94,7 +95,7 @@ cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (
 maxwell = _standard(_maxwell, "maxwell", "Maxwell random numbers: the length of a standard normal vector of three.")
 
 
-def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None):
+def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None) -> Array:
     """Gumbel random numbers, with density exp(-x - e⁻ˣ).
 
     Args:
@@ -145,7 +146,7 @@ def halves(x):
 
 # -- with parameters -----------------------------------------------------------------------------------------------
 
-def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
+def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Log-normal random numbers: exp(sigma · a standard normal number).
 
     Args:
@@ -169,7 +170,7 @@ def _lognormal(key, sigma, *, shape, dtype):
     return lax.exp(lax.mul(draw_normal(key, shape=shape, dtype=dtype), spread(sigma, dtype, shape)))
 
 
-def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Pareto random numbers of shape `b`, with density b / x^(b + 1) for x ≥ 1.
 
     Args:
@@ -193,7 +194,7 @@ def _pareto(key, b, *, shape, dtype):
     return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), converted(b, dtype, shape)))
 
 
-def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Rayleigh random numbers, with density x / scale² · exp(-x² / (2 scale²)).
 
     Args:
@@ -218,7 +219,7 @@ def _rayleigh(key, scale, *, shape, dtype):
     return lax.mul(spread(scale, dtype, shape), lax.sqrt(lax.mul(lax.log(u), number(-2, dtype))))
 
 
-def weibull_min(key, scale, concentration, shape=(), dtype=None):
+def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     """Weibull random numbers: scale · (an exponential number)^(1 / concentration).
 
     Args:
@@ -242,7 +243,7 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
     return _exponential(key, shape=shape, dtype=dtype) ** (1.0 / concentration) * scale
 
 
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Wald (inverse Gaussian) random numbers of the given mean and of scale 1.
 
     By the method of Michael, Schucany and Haas (1976).
@@ -276,7 +277,7 @@ def _wald(key, mean, *, shape, dtype):
     return lax.select_n(lax.le(z, lax.div(mean, lax.add(mean, x))), lax.div(squared, x), x)
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Random numbers in [left, right] whose density is a triangle with its peak at `mode`.
 
     Args:
@@ -306,7 +307,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
     return lax.select_n(lax.lt(u, lax.div(rise, width)), above, below)
 
 
-def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     """Maxwell random numbers with a random sign, scaled by `scale` about `loc`.
 
     Args:

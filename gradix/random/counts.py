@@ -10,6 +10,7 @@ from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._ops.random.random import random_split
 from gradix.random.draws import (
     float_dtype,
@@ -40,7 +41,7 @@ def _where(pred, x, y):
 
 # -- Poisson -------------------------------------------------------------------------------------------------------
 
-def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
+def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Poisson random numbers: how many events of rate `lam` happen in a unit of time.
 
     Args:
@@ -119,7 +120,7 @@ def _by_rejection(key, lam, dtype):
 
 # -- binomial ------------------------------------------------------------------------------------------------------
 
-def binomial(key, n, p, shape=None, dtype=None):
+def binomial(key, n, p, shape=None, dtype=None) -> Array:
     """Binomial random numbers: how many of `n` tosses of probability `p` succeed.
 
     Args:
@@ -240,7 +241,7 @@ def _by_transformed_rejection(key, n, p):
 
 # -- multinomial ---------------------------------------------------------------------------------------------------
 
-def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     """Multinomial random vectors: how many of `n` draws fall into each category.
 
     Args:

@@ -7,6 +7,7 @@ import math
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
 from gradix.random.draws import QUICK, converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
@@ -20,7 +21,7 @@ def _unit(key, shape, dtype):
 
 # -- coins ---------------------------------------------------------------------------------------------------------
 
-def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
+def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -> Array:
     """Random booleans that are True with probability `p`.
 
     Args:
@@ -57,7 +58,7 @@ def _bernoulli(key, p, *, shape, mode):
     return lax.lt(low, lax.sub(p, high))
 
 
-def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Random signs: -1 or 1 with equal chance.
 
     Args:
@@ -88,7 +89,7 @@ def _rademacher(key, *, shape, dtype):
 # -- categories ----------------------------------------------------------------------------------------------------
 
 def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, mode: str | None = None, *,
-                out_sharding=None):
+                out_sharding=None) -> Array:
     """Random categories, numbered along an axis of `logits`, by the Gumbel-max trick.
 
     Args:
@@ -166,7 +167,7 @@ def _without_replacement(key, logits, axis, shape, more, dtype, mode):
 
 # -- waiting times -------------------------------------------------------------------------------------------------
 
-def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """The number of tosses until the first success, each of probability `p`: 1, 2, …
 
     Args:

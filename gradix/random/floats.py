@@ -13,6 +13,7 @@ from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split
 from gradix.random.draws import (
     QUICK,
@@ -33,7 +34,7 @@ _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 # -- bits ----------------------------------------------------------------------------------------------------------
 
-def bits(key, shape=(), dtype=None, *, out_sharding=None):
+def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Uniform random unsigned integers: every bit is 0 or 1 with equal chance.
 
     Args:
@@ -86,7 +87,7 @@ def _layout(dtype) -> _Layout:
 _ZERO, _ONE = 0.0, 1.0      # the usual bounds, told by identity
 
 
-def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None):
+def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None) -> Array:
     """Uniform random floats in [minval, maxval).
 
     Args:
@@ -212,7 +213,7 @@ def after_minus_one(dtype) -> ArrayImpl:
     return found
 
 
-def normal(key, shape=(), dtype=None, *, out_sharding=None):
+def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Standard normal random numbers; complex ones have independent parts of variance 1/2 each.
 
     Args:
@@ -258,7 +259,7 @@ def split_keys(key, num: int):
     return [lax.squeeze(lax.slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Normal random numbers in the open interval (lower, upper).
 
     Args:

@@ -9,6 +9,7 @@ from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.mapping.custom_batching import custom_vmap
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits, random_split
@@ -211,7 +212,7 @@ loggamma = _gamma_function("loggamma", True, "The logarithms of gamma random num
 
 # -- made of gamma numbers -----------------------------------------------------------------------------------------
 
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Beta random numbers, in [0, 1], with density proportional to x^(a-1) (1-x)^(b-1).
 
     The draw has derivatives in `a` and `b`.
@@ -245,7 +246,7 @@ def _beta(key, a, b, *, shape, dtype):
     return lax.div(x, lax.add(x, y))
 
 
-def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Chi-square random numbers: the sum of `df` squares of standard normal numbers.
 
     Args:
@@ -304,7 +305,7 @@ def _f(key, dfnum, dfden, *, shape, dtype):
     return lax.div(above, lax.div(_chisquare(below_key, dfden, shape=shape, dtype=dtype), dfden))
 
 
-def t(key, df, shape=None, dtype=None, *, out_sharding=None):
+def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Student's t random numbers.
 
     Args:
@@ -334,7 +335,7 @@ def _t(key, df, *, shape, dtype):
     return lax.mul(draw_normal(normal_key, shape=shape, dtype=dtype), lax.sqrt(square))
 
 
-def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
+def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Dirichlet random vectors: not negative, of sum 1 along the last axis.
 
     Args:

@@ -9,6 +9,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split_p
 from gradix.random.draws import (
     EAGER_LIMIT,
@@ -26,7 +27,7 @@ from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
 
-def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Array:
     """Uniform random integers in [minval, maxval).
 
     Args:

@@ -115,7 +115,7 @@ def _as_given(keys: Array, raw: bool) -> Array:
 
 # -- making keys ---------------------------------------------------------------------------------------------------
 
-def key(seed, *, impl=None, dtype=None):
+def key(seed, *, impl=None, dtype=None) -> Array:
     """A typed random key, of dtype `key<fry>` for the default generator and shape (), from an integer seed.
 
     Args:
@@ -143,7 +143,7 @@ def key(seed, *, impl=None, dtype=None):
     return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
 
-def PRNGKey(seed, *, impl=None):
+def PRNGKey(seed, *, impl=None) -> Array:
     """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
 
     It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and "unsafe_rbg". Draws take raw keys for
@@ -212,7 +212,7 @@ def key_dtype(impl_spec=None):
 
 # -- looking into keys ---------------------------------------------------------------------------------------------
 
-def key_data(keys):
+def key_data(keys) -> Array:
     """The words of keys: uint32, with an axis of their number at the end: 2, or 1 or 4 for other generators.
 
     Example:
@@ -224,7 +224,7 @@ def key_data(keys):
     return _random.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
     """Typed keys around raw words, whose last axis has size 2, or as many as keys of `impl` have.
 
     Args:
@@ -248,7 +248,7 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     return _random.random_wrap(words, made._impl)
 
 
-def key_impl(keys):
+def key_impl(keys) -> str:
     """The name of the generator of these keys; of a user's own, what `define_prng_impl` gave.
 
     Example:
@@ -273,7 +273,7 @@ def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
 
 # -- deriving keys -------------------------------------------------------------------------------------------------
 
-def split(key, num: int | tuple[int, ...] = 2):
+def split(key, num: int | tuple[int, ...] = 2) -> Array:
     """New, independent keys from one key; the old key should not be used again.
 
     Args:
@@ -311,7 +311,7 @@ def _split_shape(num) -> tuple:
     return canonical_shape(num, "num")
 
 
-def fold_in(key, data):
+def fold_in(key, data) -> Array:
     """A new key from a key and an integer: for the steps of a loop, the layers of a network, the devices.
 
     Args:
@@ -344,7 +344,7 @@ def _fold_data(data) -> Array:
     return convert(x, U32)
 
 
-def clone(key):
+def clone(key) -> Array:
     """The same key, to be used once more on purpose, where key reuse is checked.
 
     Example:

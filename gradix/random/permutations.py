@@ -11,6 +11,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.random.generators import draws_together
 from gradix._ops.random.random import random_bits
@@ -23,7 +24,7 @@ from gradix.random.integers import draw_integers
 from gradix.random.keys import take_key
 
 
-def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None):
+def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None) -> Array:
     """The elements of an array, or the numbers below an integer, in random order.
 
     Args:
@@ -101,7 +102,7 @@ def _order(key, *, shape):
     return functools.reduce(lambda order, row: take_along(order, row, 0), rows)
 
 
-def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None):
+def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None) -> Array:
     """A random sample of an array's elements.
 
     Args:

@@ -6,6 +6,7 @@ import operator
 from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.random.continuous import exponential
 from gradix.random.discrete import rademacher
 from gradix.random.draws import float_dtype, parameter, rejection_sampler, sampler, shape_of
@@ -18,7 +19,7 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 # -- multivariate normal -------------------------------------------------------------------------------------------
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None):
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None) -> Array:
     """Normal random vectors of a mean and a covariance.
 
     Args:
@@ -86,7 +87,7 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
 
 # -- generalized normal --------------------------------------------------------------------------------------------
 
-def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Random numbers with density proportional to `exp(-|x|^p)`.
 
     Args:
@@ -119,7 +120,7 @@ def _generalized_normals(key, *, p, shape, dtype):
 _generalized_normal = rejection_sampler(_generalized_normals)
 
 
-def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
+def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Uniform random vectors in the unit ball of the p-norm.
 
     F. Barthe and others, "A probabilistic approach to the geometry of the Lₚⁿ-ball" (2005): generalized normal vectors over
@@ -163,7 +164,7 @@ _ball = rejection_sampler(_balls)
 
 # -- orthogonal matrices -------------------------------------------------------------------------------------------
 
-def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None):
+def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None) -> Array:
     """Uniform random orthogonal matrices, or unitary ones; with orthonormal rows or columns where they are not square.
 
     F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the Q of a normal matrix, with

@@ -6,13 +6,14 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
 from gradix.numpy.promotion import convert, inexact_operand
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None):
+def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform of type 2: `2 Σₘ xₘ cos(πk(2m + 1) / 2n)`.
 
     J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
@@ -39,7 +40,7 @@ def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None
     return _along(x, axis_of(axis, x.aval.ndim), n, norm, _forward)
 
 
-def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None):
+def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `dct`.
 
     Args:
@@ -64,7 +65,7 @@ def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | Non
     return _along(x, axis_of(axis, x.aval.ndim), n, norm, _inverse)
 
 
-def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None):
+def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
     """The discrete cosine transform of type 2 along several axes.
 
     Args:
@@ -88,7 +89,7 @@ def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None):
     return _along_all("dctn", x, type, s, axes, norm, _forward)
 
 
-def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None):
+def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
     """The inverse of `dctn`.
 
     Args:

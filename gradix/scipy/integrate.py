@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from gradix import numpy as jnp
 from gradix._base.listing import listing
+from gradix._core.operators import Array
 
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y, x=None, dx=1.0, axis: int = -1):
+def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     Args:

@@ -9,6 +9,7 @@ from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert
 
 __all__ = ["map_coordinates"]
@@ -16,7 +17,7 @@ __all__ = ["map_coordinates"]
 _INT = np.dtype("int32")
 
 
-def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval=0.0):
+def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval=0.0) -> Array:
     """The values of an array at places between its elements.
 
     Args:

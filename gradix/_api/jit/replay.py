@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import stage
 
+F = TypeVar("F", bound=Callable)
 _FIRST = 16               # the call of given types that is traced, which takes as long as some thirty calls do
 _LIMIT = 1 << 8           # signatures of one function
 _LONG = 15                # operations of NumPy that take longer than a compiled program, functions of ours counted twice
@@ -36,6 +37,14 @@ _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
 _options = _config.state
 _modes = policy.modes()
+
+
+@overload
+def replayed(function: F, *, host: Callable | None = None) -> F: ...
+
+
+@overload
+def replayed(*, host: Callable | None = None) -> Callable[[F], F]: ...
 
 
 def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._api.mapping.collectives import all_gather, axis_index, axis_size
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.arithmetic import add, mul, sub
 from gradix._ops.basis import broadcast_in_dim
 from gradix._ops.bitwise import bitwise_and
@@ -24,7 +25,7 @@ _INT = np.dtype("int32")
 
 
 def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name,
-                      axis_index_groups=None):
+                      axis_index_groups=None) -> Array:
     """Send slices of `operand` to the indices of a named axis, and write those received into `output`.
 
     With K slices and an axis of size S, slice i goes to index `i // (K // S)`: the rows of `operand` from

@@ -6,6 +6,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, undivided
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, move_axis, zeros
@@ -255,7 +256,7 @@ def _unmerged(y, size: int, out_of: int, groups: int):
 
 def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
                          dimension_numbers=None, feature_group_count: int = 1, batch_group_count: int = 1,
-                         precision=None, preferred_element_type=None, out_sharding=None):
+                         precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The n-dimensional convolution (correlation) of an input with a kernel.
 
     Args:

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from gradix._core.operators import Array
 from gradix._ops.basis import inverse
 from gradix._ops.comparison import eq
 from gradix._ops.conv.conv import conv_general_dilated
@@ -17,7 +18,7 @@ from gradix._ops.shape import broadcast_in_dim, reshape, rev, transpose
 from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 
 
-def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None):
+def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None) -> Array:
     """Convolution with batch and features first (NC…, OI…, NC…).
 
     Example:
@@ -31,7 +32,7 @@ def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_eleme
 
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None,
-                              preferred_element_type=None):
+                              preferred_element_type=None) -> Array:
     """As `conv`, with explicit padding and dilations.
 
     Example:
@@ -51,7 +52,7 @@ _LAYOUTS = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO",
 
 def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None,
                    transpose_kernel: bool = False, precision=None, preferred_element_type=None,
-                   use_consistent_padding: bool = False):
+                   use_consistent_padding: bool = False) -> Array:
     """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
 
     Args:
@@ -107,7 +108,7 @@ def _transposed_padding(extent, stride, padding: str):
 
 
 def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
-                                 dimension_numbers=None, precision=None, preferred_element_type=None):
+                                 dimension_numbers=None, precision=None, preferred_element_type=None) -> Array:
     """The windows a convolution would see, laid out along the feature axis: feature first, then place in the window.
 
     Example:
@@ -131,7 +132,7 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
 
 
 def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None,
-                               dimension_numbers=None, precision=None):
+                               dimension_numbers=None, precision=None) -> Array:
     """A convolution whose kernel differs from place to place.
 
     Args:

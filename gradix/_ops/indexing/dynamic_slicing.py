@@ -258,7 +258,7 @@ def _from_end(i, n):
 
 # -- functions -----------------------------------------------------------------------------------------------------
 
-def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True) -> Array:
     """The block of `operand` of `slice_sizes` that starts at `start_indices`.
 
     Args:
@@ -277,7 +277,7 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     return bind(dynamic_slice_p, (operand, *starts), {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")})
 
 
-def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True) -> Array:
     """`operand` with the block that starts at `start_indices` replaced by `update`.
 
     Args:
@@ -302,7 +302,7 @@ def _one_axis(shape, index, axis, negative):
             [negative if d == axis else True for d in range(len(shape))])
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True):
+def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
     Example:
@@ -318,7 +318,7 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=negative)
 
 
-def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True):
+def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
     Example:
@@ -330,7 +330,7 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True):
+def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
 
     Example:
@@ -344,7 +344,7 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allo
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=negative)
 
 
-def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True):
+def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
 
     Example:

@@ -197,7 +197,7 @@ gather_p = Gather("gather")
 
 
 def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices: bool = False,
-           indices_are_sorted: bool = False, mode=None, fill_value=None):
+           indices_are_sorted: bool = False, mode=None, fill_value=None) -> Array:
     """Windows of `operand`, of `slice_sizes`, that start at the index vectors along the last axis of `start_indices`.
 
     Args:
@@ -232,7 +232,7 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
         "unique_indices": bool(unique_indices)})
 
 
-def index_take(src, idxs, axes):
+def index_take(src, idxs, axes) -> Array:
     """The elements, or slices, of `src` at positions `idxs` along `axes`; indices wrap around.
 
     Args:

@@ -11,6 +11,7 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import ShardingTypeError, entries
 from gradix._core.dtypes import BOOL, NUMERIC
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
@@ -370,7 +371,7 @@ def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, 
 
 
 def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode=None):
+            unique_indices: bool = False, mode=None) -> Array:
     """`operand` with windows replaced by `updates`; they start at the index vectors of `scatter_indices`.
 
     Args:
@@ -393,7 +394,7 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
 
 
 def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None):
+                unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` added to windows; arguments as those of `scatter`.
 
     Example:
@@ -407,7 +408,7 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None):
+                unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` subtracted from windows; arguments as those of `scatter`.
 
     Example:
@@ -421,7 +422,7 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None):
+                unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` multiplied into windows; arguments as those of `scatter`.
 
     Example:
@@ -435,7 +436,7 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None):
+                unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` lowering windows to their minimum; arguments as those of `scatter`.
 
     Example:
@@ -449,7 +450,7 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None):
+                unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` raising windows to their maximum; arguments as those of `scatter`.
 
     Example:

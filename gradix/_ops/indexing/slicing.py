@@ -8,6 +8,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import resized
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_axis, to_front, zeros
@@ -183,7 +184,7 @@ def _placement(shape, padding_config):
 slice_p, pad_p = Slice("slice"), Pad("pad")
 
 
-def slice(operand, start_indices, limit_indices, strides=None):
+def slice(operand, start_indices, limit_indices, strides=None) -> Array:
     """The part of `operand` from `start_indices` up to `limit_indices`, every `strides`-th element.
 
     Args:
@@ -203,7 +204,7 @@ def slice(operand, start_indices, limit_indices, strides=None):
     return bind(slice_p, (operand,), params)
 
 
-def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0):
+def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
     Example:
@@ -227,7 +228,7 @@ def _from_end(i, n):
     return i + n if type(i) is int and i < 0 else i
 
 
-def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
+def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """`operand[index]` along `axis`, which stays with size 1 unless `keepdims` is False.
 
     Example:
@@ -245,7 +246,7 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
     return out if keepdims else squeeze(out, (axis,))
 
 
-def pad(operand, padding_value, padding_config):
+def pad(operand, padding_value, padding_config) -> Array:
     """`operand` with `padding_value` before, after and between its elements.
 
     Args:

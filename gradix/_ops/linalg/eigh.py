@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, reciprocal, sub
 from gradix._ops.convert import convert_element_type
@@ -98,7 +99,7 @@ eigh_p = Eigh("eigh")
 
 
 def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index=None, implementation=None):
+         subset_by_index=None, implementation=None) -> tuple[Array, Array]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices.
 
     Args:

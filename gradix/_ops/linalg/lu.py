@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add
 from gradix._ops.basis import expand_axis
@@ -185,7 +186,7 @@ lu_pivots_to_permutation_p = PivotsToPermutation("lu_pivots_to_permutation")
 lu_p = LU("lu")
 
 
-def lu_pivots_to_permutation(pivots, permutation_size: int):
+def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
     """The permutation that row exchanges amount to: exchange rows i and `pivots[i]`, in order.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
@@ -88,7 +89,7 @@ class Ormqr(Factorization):
 ormqr_p = Ormqr("ormqr")
 
 
-def ormqr(a, taus, c, *, left: bool = True, transpose: bool = False):
+def ormqr(a, taus, c, *, left: bool = True, transpose: bool = False) -> Array:
     """The product of `c` with the matrix Q of a QR factorization, from its reflections.
 
     Args:

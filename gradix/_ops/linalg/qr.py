@@ -6,6 +6,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import add_any
@@ -206,7 +207,7 @@ householder_product_p = HouseholderProduct("householder_product")
 qr_p = QR("qr")
 
 
-def householder_product(a, taus):
+def householder_product(a, taus) -> Array:
     """The orthogonal matrices that Householder reflections amount to, as LAPACK stores them.
 
     Args:

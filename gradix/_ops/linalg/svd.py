@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import enum
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -156,7 +157,7 @@ def _turns(t, s, u, vh, inner):
 svd_p = Svd("svd")
 
 
-def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index=None, algorithm=None):
+def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index=None, algorithm=None) -> Any:
     """The singular value decomposition `x = U diag(s) Vᴴ`.
 
     Args:

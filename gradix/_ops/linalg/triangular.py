@@ -6,6 +6,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
@@ -159,7 +160,7 @@ def symmetrize(x):
     return div(add(x, adjoint(x)), scalar_like(x, 2))
 
 
-def cholesky(x, *, symmetrize_input: bool = True):
+def cholesky(x, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = x`, for Hermitian positive definite `x`.
 
     Args:
@@ -183,7 +184,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
 
 
 def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False):
+                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Array:
     """X with `op(a) X = b`, or `X op(a) = b` where the matrix stands on the right.
 
     Args:

@@ -6,6 +6,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, sub
@@ -187,7 +188,7 @@ def tridiagonal(a, *, lower: bool = True):
     return bind(tridiagonal_p, (as_operand("tridiagonal", a),), {"lower": bool(lower)})
 
 
-def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False):
+def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False) -> Array:
     """X with `T X = b`, for tridiagonal T.
 
     Args:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
@@ -150,7 +151,7 @@ cholesky_update_p = CholeskyUpdate("cholesky_update")
 symmetric_product_p = SymmetricProduct("symmetric_product")
 
 
-def cholesky_update(r_matrix, w_vector):
+def cholesky_update(r_matrix, w_vector) -> Array:
     """The Cholesky factor of `Rᵀ R + w wᵀ`, in O(n²) operations.
 
     Args:
@@ -170,7 +171,7 @@ def cholesky_update(r_matrix, w_vector):
     return bind(cholesky_update_p, operands("cholesky_update", r_matrix, w_vector), {})
 
 
-def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False):
+def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Array:
     """`alpha a aᵀ + beta c`, for symmetric `c`.
 
     Args:

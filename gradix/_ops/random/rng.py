@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
@@ -117,7 +118,7 @@ rng_uniform_p = RngUniform("rng_uniform")
 _draws = itertools.count()
 
 
-def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
+def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None) -> tuple[Array, Array]:
     """Random bits by a generator of XLA, and its next state. The bits of the default differ between platforms.
 
     Args:
@@ -149,7 +150,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     return state, bits
 
 
-def rng_uniform(a, b, shape):
+def rng_uniform(a, b, shape) -> Array:
     """Uniform random numbers in [a, b), other ones at each call: not reproducible.
 
     Args:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.divisions import merged, undivided
+from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_axis
@@ -155,7 +157,7 @@ def _axis(name: str, axis, ndim: int) -> int:
     return a % ndim
 
 
-def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
+def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort one array, or several by the first `num_keys`, along an axis; NaN comes last.
 
     Args:
@@ -188,7 +190,7 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
                                    "num_keys": num_keys}))
 
 
-def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """Sort `keys` and bring `values` into the same order.
 
     Args:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import abs as abs_, add, div, mul, sign, sub
 from gradix._ops.comparison import lt
@@ -61,7 +62,7 @@ bessel_i1e_p = Elementwise("bessel_i1e", _wide(lambda x: _special.i1e(x)), hlo="
                            from_result=_i1e_slope)
 
 
-def bessel_i0e(x):
+def bessel_i0e(x) -> Array:
     """The modified Bessel function of order 0, scaled: `e^(-|x|) I₀(x)`.
 
     Args:
@@ -78,7 +79,7 @@ def bessel_i0e(x):
     return bind(bessel_i0e_p, operands("bessel_i0e", x), {})
 
 
-def bessel_i1e(x):
+def bessel_i1e(x) -> Array:
     """The modified Bessel function of order 1, scaled: `e^(-|x|) I₁(x)`.
 
     Args:

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul, sub
 from gradix._ops.complex_parts import neg
@@ -108,7 +109,7 @@ betainc_p = Elementwise("regularized_incomplete_beta", _host_betainc, _in_shape,
                         hlo=program(_betainc), dtypes=_REAL)
 
 
-def betainc(a, b, x):
+def betainc(a, b, x) -> Array:
     """The regularized incomplete beta function `I_x(a, b) = ∫₀ˣ t^(a-1) (1-t)^(b-1) dt / B(a, b)`.
 
     It has a derivative in `x`.

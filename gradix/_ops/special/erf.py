@@ -7,6 +7,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, square
 from gradix._ops.complex_parts import neg
@@ -77,7 +78,7 @@ erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo="chlo.erf_inv", dty
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 
 
-def erf(x):
+def erf(x) -> Array:
     """The error function `2/√π ∫₀ˣ e^(-t²) dt`.
 
     Example:
@@ -88,7 +89,7 @@ def erf(x):
     return bind(erf_p, operands("erf", x), {})
 
 
-def erfc(x):
+def erfc(x) -> Array:
     """`1 - erf(x)`, accurate for large `x`.
 
     Example:
@@ -99,7 +100,7 @@ def erfc(x):
     return bind(erfc_p, operands("erfc", x), {})
 
 
-def erf_inv(x):
+def erf_inv(x) -> Array:
     """The inverse of `erf`.
 
     Example:
@@ -110,7 +111,7 @@ def erf_inv(x):
     return bind(erf_inv_p, operands("erf_inv", x), {})
 
 
-def nextafter(x1, x2):
+def nextafter(x1, x2) -> Array:
     """The next representable number after `x1` toward `x2`.
 
     Example:

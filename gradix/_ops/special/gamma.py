@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
@@ -95,7 +96,7 @@ polygamma_p = Elementwise("polygamma", _quick(_positive_polygamma, _polygamma), 
 zeta_p = Elementwise("zeta", _quick(lambda s, q: _special.zeta(s, q), _zeta), hlo=program(_zeta), dtypes=_REAL, singular=True)
 
 
-def lgamma(x):
+def lgamma(x) -> Array:
     """The logarithm of the size of the gamma function.
 
     Example:
@@ -106,7 +107,7 @@ def lgamma(x):
     return bind(lgamma_p, operands("lgamma", x), {})
 
 
-def digamma(x):
+def digamma(x) -> Array:
     """The derivative of `lgamma`.
 
     Example:
@@ -117,7 +118,7 @@ def digamma(x):
     return bind(digamma_p, operands("digamma", x), {})
 
 
-def polygamma(m, x):
+def polygamma(m, x) -> Array:
     """The derivative of `digamma` of order `m`, a whole number of floating type.
 
     Example:
@@ -128,7 +129,7 @@ def polygamma(m, x):
     return bind(polygamma_p, operands("polygamma", m, x), {})
 
 
-def zeta(x, q):
+def zeta(x, q) -> Array:
     """Hurwitz's zeta function, the sum of `(q + k)⁻ˣ` over k = 0, 1, …
 
     Example:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import div, mul, sub
 from gradix._ops.bitwise import bitwise_and
@@ -78,7 +79,7 @@ random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.rand
                                   hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
 
 
-def igamma(a, x):
+def igamma(a, x) -> Array:
     """The regularized lower incomplete gamma function `P(a, x) = ∫₀ˣ t^(a-1) e⁻ᵗ dt / Γ(a)`.
 
     It has first derivatives in both operands.
@@ -101,7 +102,7 @@ def igamma(a, x):
     return bind(igamma_p, operands("igamma", a, x), {})
 
 
-def igammac(a, x):
+def igammac(a, x) -> Array:
     """The regularized upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`, accurate where it is small.
 
     Args:
@@ -122,7 +123,7 @@ def igammac(a, x):
     return bind(igammac_p, operands("igammac", a, x), {})
 
 
-def igamma_grad_a(a, x):
+def igamma_grad_a(a, x) -> Array:
     """The derivative of `igamma(a, x)` in `a`.
 
     Args:
@@ -143,7 +144,7 @@ def igamma_grad_a(a, x):
     return bind(igamma_grad_a_p, operands("igamma_grad_a", a, x), {})
 
 
-def random_gamma_grad(a, x):
+def random_gamma_grad(a, x) -> Array:
     """How a gamma random number `x` moves with the shape `a` while `igamma(a, x)` stays: `dx/da`.
 
     This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018). It has a derivative

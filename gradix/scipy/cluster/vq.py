@@ -4,12 +4,13 @@ from __future__ import annotations
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import promote_dtypes_inexact
 
 __all__ = ["vq"]
 
 
-def vq(obs, code_book, check_finite: bool = True):
+def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
     """The code nearest to each observation, and how far away it is.
 
     Args:

@@ -8,11 +8,12 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
 from gradix.scipy.linalg.operands import matmul, matrices, square
 
 
-def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The triangular factor of Hermitian positive definite matrices: `a = Uᴴ U`, or `a = L Lᴴ`.
 
     Args:
@@ -56,7 +57,7 @@ def cho_factor(a, lower: bool = False, overwrite_a: bool = False, check_finite: 
 
 
 def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
-        lapack_driver: str = "gesdd"):
+        lapack_driver: str = "gesdd") -> Any:
     """The singular value decomposition `a = U diag(s) Vᴴ`, s descending.
 
     Args:
@@ -78,7 +79,7 @@ def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: boo
 
 
 def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-         turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True):
+         turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
     Args:
@@ -117,7 +118,7 @@ def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a:
 
 # -- LU ------------------------------------------------------------------------------------------------------------
 
-def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True):
+def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factorization with partial pivoting, for `lu_solve`.
 
     Args:
@@ -253,7 +254,7 @@ def qr_multiply(a, c, mode: str = "right", pivoting: bool = False, conjugate: bo
 
 # -- similarity ----------------------------------------------------------------------------------------------------
 
-def schur(a, output: str = "real"):
+def schur(a, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition `a = Z T Zᴴ`, Z unitary and T upper triangular.
 
     Args:
@@ -283,7 +284,7 @@ def schur(a, output: str = "real"):
     return t, z
 
 
-def rsf2csf(T, Z, check_finite: bool = True):
+def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
     """A real Schur decomposition made complex: each 2×2 block becomes triangular by a rotation.
 
     G. Golub, C. Van Loan, "Matrix Computations", section 7.4.
@@ -341,7 +342,7 @@ def _rotated(m, t, z, eps: float):
     return t, lax.dynamic_update_slice_in_dim(z, turned, m - 1, axis=rank - 1)
 
 
-def hessenberg(a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+def hessenberg(a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The Hessenberg form `a = Q H Qᴴ`, with zeros below the first subdiagonal.
 
     Args:

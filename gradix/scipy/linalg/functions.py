@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from gradix._api.derivatives.autodiff import jvp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact
 from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
@@ -27,7 +29,7 @@ _PADE = {
 
 # -- the exponential -----------------------------------------------------------------------------------------------
 
-def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16):
+def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices, by Padé approximants of a scaled matrix, which are squared.
 
     N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
@@ -97,7 +99,7 @@ def _squared(x, count):
     return lax.fori_loop(np.int32(0), jnp.max(count), turn, x)
 
 
-def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True):
+def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of the matrix exponential at `A` in the direction `E`.
 
     Args:
@@ -159,7 +161,7 @@ def _root_of_triangle(t):
     return jnp.where(undivided, np.nan, f)                      # there is no root, or not one alone
 
 
-def sqrtm(A, blocksize: int = 1):
+def sqrtm(A, blocksize: int = 1) -> Array:
     """The principal square root of square matrices.
 
     Å. Björck, S. Hammarling, "A Schur method for the square root of a matrix" (1983).
@@ -204,7 +206,7 @@ def _sqrtm_jvp(primals, tangents):
     return x, solve_sylvester(x, x, t)
 
 
-def funm(A, func: Callable, disp: bool = True):
+def funm(A, func: Callable, disp: bool = True) -> Any:
     """A function of one square matrix, by its values at the eigenvalues.
 
     B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). Eigenvalues that are close to

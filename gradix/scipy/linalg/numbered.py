@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import convert
 
@@ -29,7 +30,7 @@ def _rounded(values, dtype):
         return jnp.asarray(np.asarray(values, np.float64).astype(dtype))
 
 
-def hilbert(n):
+def hilbert(n) -> Array:
     """The Hilbert matrix `1 / (i + j + 1)`, with i and j from zero on.
 
     Args:
@@ -45,7 +46,7 @@ def hilbert(n):
     return lax.reciprocal(convert(i + j + 1, _float()))
 
 
-def invhilbert(n):
+def invhilbert(n) -> Array:
     """The inverse of the Hilbert matrix, whose elements are integers, each rounded once.
 
     M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983):
@@ -96,7 +97,7 @@ def _lower_pascal(n: int) -> np.ndarray:
     return out
 
 
-def pascal(n, kind: str | None = None):
+def pascal(n, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix.
 
     Args:
@@ -120,7 +121,7 @@ def pascal(n, kind: str | None = None):
     return _rounded(lower if kind == "lower" else lower.T, _float())
 
 
-def invpascal(n, kind: str | None = None):
+def invpascal(n, kind: str | None = None) -> Array:
     """The inverse of the matrix that `pascal` gives.
 
     Args:
@@ -142,7 +143,7 @@ def invpascal(n, kind: str | None = None):
     return _rounded(np.where((i + j) % 2, 0 - out, out), _float())
 
 
-def hadamard(n, dtype=int):
+def hadamard(n, dtype=int) -> Array:
     """A Hadamard matrix, by Sylvester's construction: of 1 and -1, with orthogonal rows.
 
     Args:
@@ -168,7 +169,7 @@ def hadamard(n, dtype=int):
     return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)        # minus where i and j share an odd count of bits
 
 
-def helmert(n, full: bool = False):
+def helmert(n, full: bool = False) -> Array:
     """The Helmert matrix, whose rows are orthonormal contrasts: of element k with the mean of those before it.
 
     Args:
@@ -192,7 +193,7 @@ def helmert(n, full: bool = False):
     return _rounded(out if full else out[1:], _float())
 
 
-def dft(n, scale: str | None = None, *, dtype=None):
+def dft(n, scale: str | None = None, *, dtype=None) -> Array:
     """The matrix of the discrete Fourier transform, `exp(-2πi jk/n)`.
 
     Args:

@@ -6,11 +6,13 @@ from functools import partial
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand
 from gradix.scipy.linalg.operands import matmul
 
 
-def polar(a, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None):
+def polar(a, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+          max_iterations: int | None = None) -> tuple[Array, Array]:
     """The polar decomposition: `a = U P`, or `a = P U`, P Hermitian and not negative.
 
     Args:

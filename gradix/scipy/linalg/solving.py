@@ -6,6 +6,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import broadcast_to, convert, promote_dtypes_inexact
 from gradix.scipy.linalg.factorizations import cho_factor
 from gradix.scipy.linalg.operands import matmul, solved
@@ -15,7 +16,7 @@ def _both(name: str, a, b) -> list:
     return promote_dtypes_inexact(name, *[jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b)])
 
 
-def det(a, overwrite_a: bool = False, check_finite: bool = True):
+def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Determinants of square matrices.
 
     Args:
@@ -32,7 +33,7 @@ def det(a, overwrite_a: bool = False, check_finite: bool = True):
     return jnp.linalg.det(a)
 
 
-def inv(a, overwrite_a: bool = False, check_finite: bool = True):
+def inv(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices; infinite or NaN where singular.
 
     Args:
@@ -51,7 +52,7 @@ def inv(a, overwrite_a: bool = False, check_finite: bool = True):
 
 
 def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-                     overwrite_b: bool = False, debug=None, check_finite: bool = True):
+                     overwrite_b: bool = False, debug=None, check_finite: bool = True) -> Array:
     """x with `a @ x = b`, for triangular matrices.
 
     Args:
@@ -85,7 +86,7 @@ def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diago
     return solved("solve_triangular", solution, a, b)
 
 
-def cho_solve(c_and_lower, b, overwrite_b: bool = False, check_finite: bool = True):
+def cho_solve(c_and_lower, b, overwrite_b: bool = False, check_finite: bool = True) -> Array:
     """x with `a @ x = b`, by the Cholesky factor of `a`.
 
     Args:
@@ -111,7 +112,7 @@ def _cholesky_solution(c, b, lower: bool):
     return lax.linalg.triangular_solve(c, y, left_side=True, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower)
 
 
-def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True):
+def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
     """x with `a @ x = b`, by the LU factors of `a`.
 
     Args:
@@ -149,7 +150,7 @@ def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_fin
 
 
 def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
-          check_finite: bool = True, assume_a: str = "gen"):
+          check_finite: bool = True, assume_a: str = "gen") -> Array:
     """x with `a @ x = b`.
 
     Args:
@@ -195,7 +196,7 @@ def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: boo
 
 # -- Sylvester's equation ------------------------------------------------------------------------------------------
 
-def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8):
+def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """X with `A X + X B = C`, differentiable in all three.
 
     Args:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, promote_dtypes
 
@@ -48,7 +49,7 @@ def _sliding(v, rows: int, columns: int, step: int):
     return lax.reshape(flat[..., :rows * width], (*lead, rows, width))[..., :columns]
 
 
-def toeplitz(c, r=None):
+def toeplitz(c, r=None) -> Array:
     """Matrices constant along each diagonal, from their first column and first row.
 
     Args:
@@ -78,7 +79,7 @@ def _toeplitz(column, row):
     return _sliding(lax.concatenate(around, column.aval.ndim - 1), rows, columns, -1)
 
 
-def circulant(c):
+def circulant(c) -> Array:
     """Square matrices whose columns are the first one, each moved down by one more place.
 
     Args:
@@ -97,7 +98,7 @@ def circulant(c):
     return _toeplitz(column, lax.concatenate([column[..., :1], lax.rev(column[..., 1:], (axis,))], axis))
 
 
-def hankel(c, r=None):
+def hankel(c, r=None) -> Array:
     """Matrices constant along each antidiagonal, from their first column and last row.
 
     Args:
@@ -121,7 +122,7 @@ def hankel(c, r=None):
     return _sliding(both, column.aval.shape[-1], row.aval.shape[-1], 1)
 
 
-def convolution_matrix(a, n, mode: str = "full"):
+def convolution_matrix(a, n, mode: str = "full") -> Array:
     """The matrices that multiply a vector of `n` elements as convolution with `a` does.
 
     Args:
@@ -159,7 +160,7 @@ def convolution_matrix(a, n, mode: str = "full"):
     return lax.slice_in_dim(whole, start, start + kept, axis=-2)
 
 
-def companion(a):
+def companion(a) -> Array:
     """The companion matrices of polynomials: their eigenvalues are the roots.
 
     Args:
@@ -181,7 +182,7 @@ def companion(a):
     return lax.concatenate([first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)], a.aval.ndim - 1)
 
 
-def fiedler(a):
+def fiedler(a) -> Array:
     """The matrices of distances `|aᵢ - aⱼ|`.
 
     Args:
@@ -199,7 +200,7 @@ def fiedler(a):
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
-def fiedler_companion(a):
+def fiedler_companion(a) -> Array:
     """Companion matrices with five diagonals.
 
     M. Fiedler, "A note on companion matrices" (2003), has the coefficients of odd and even powers on two diagonals.
@@ -239,7 +240,7 @@ def _fiedler_places(n: int) -> np.ndarray:
     return places
 
 
-def leslie(f, s):
+def leslie(f, s) -> Array:
     """The matrices that take a population by age to the next step: births in the first row, survival below the diagonal.
 
     Args:
@@ -266,7 +267,7 @@ def leslie(f, s):
     return lax.concatenate([f[..., None, :], below], f.aval.ndim - 1)
 
 
-def block_diag(*arrs):
+def block_diag(*arrs) -> Array:
     """One matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     Args:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ _FLOATS = (np.dtype("float32"), np.dtype("float64"), np.dtype("complex64"), np.d
 
 
 def eigh_tridiagonal(d, e, *, eigvals_only: bool = False, select: str = "a", select_range: tuple[float, float] | None = None,
-                     tol: float | None = None, key=None):
+                     tol: float | None = None, key=None) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of a Hermitian tridiagonal matrix.
 
     The eigenvalues are found by bisection with Sturm sequences (W. Barth, R. Martin, J. Wilkinson, "Calculation of the

@@ -4,6 +4,7 @@ from __future__ import annotations
 from gradix import lax, numpy as jnp
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import convert, promote_dtypes_inexact
 
@@ -11,7 +12,7 @@ _fft = lazy_module("scipy.fft")
 _MODES = ("full", "same", "valid")
 
 
-def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None):
+def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
     """The convolution of two arrays of one rank.
 
     Args:
@@ -35,7 +36,7 @@ def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None)
     return _convolve("convolve", x, y, mode, method, precision)
 
 
-def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None):
+def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
     """The cross-correlation of two arrays of one rank: the convolution with `in2` reversed and conjugated.
 
     Args:
@@ -58,7 +59,7 @@ def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None
     return _convolve("correlate", x, _turned(y), mode, method, precision)
 
 
-def convolve2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None):
+def convolve2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None) -> Array:
     """The convolution of two matrices, with zeros around them.
 
     Args:
@@ -84,7 +85,7 @@ def convolve2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: 
     return _convolve("convolve2d", x, y, mode, "direct", precision)
 
 
-def correlate2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None):
+def correlate2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None) -> Array:
     """The cross-correlation of two matrices, with zeros around them.
 
     Args:
@@ -112,7 +113,7 @@ def correlate2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue:
     return lax.conj(out) if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX else out
 
 
-def fftconvolve(in1, in2, mode: str = "full", axes=None):
+def fftconvolve(in1, in2, mode: str = "full", axes=None) -> Array:
     """The convolution of two arrays by Fourier transforms: for long arrays quicker than `convolve`, and less exact.
 
     Args:

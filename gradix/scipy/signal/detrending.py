@@ -4,11 +4,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import convert, inexact_operand
 
 
-def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=None):
+def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=None) -> Array:
     """A signal less its mean, or less the line nearest to it in least squares.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes
 from gradix.scipy.signal.detrending import detrend as _detrend
@@ -48,7 +49,8 @@ class _Plan:
 # -- short-time transforms -----------------------------------------------------------------------------------------
 
 def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = None, nfft: int | None = None,
-         detrend=False, return_onesided: bool = True, boundary: str | None = "zeros", padded: bool = True, axis: int = -1):
+         detrend=False, return_onesided: bool = True, boundary: str | None = "zeros",
+         padded: bool = True, axis: int = -1) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: the spectrum of each of many overlapping segments.
 
     Args:
@@ -96,7 +98,7 @@ def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = No
 
 
 def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1, freq_axis: int = -2):
+          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1, freq_axis: int = -2) -> tuple[Array, Array]:
     """The signal whose short-time Fourier transform is given, in least squares.
 
     D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
@@ -172,7 +174,8 @@ def _synthesis_window(window, nperseg: int, dtype):
 # -- power spectra -------------------------------------------------------------------------------------------------
 
 def csd(x, y, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-        detrend="constant", return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean"):
+        detrend="constant", return_onesided: bool = True, scaling: str = "density",
+        axis: int = -1, average: str = "mean") -> tuple[Array, Array]:
     """The cross spectral density of two signals, averaged over segments.
 
     P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
@@ -260,7 +263,7 @@ def _average(power, average: str):
 
 def welch(x, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
           detrend="constant", return_onesided: bool = True, scaling: str = "density", axis: int = -1,
-          average: str = "mean"):
+          average: str = "mean") -> tuple[Array, Array]:
     """The power spectral density of a signal, averaged over segments, as `csd`.
 
     P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).

@@ -6,10 +6,11 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand
 
 
-def i0e(x):
+def i0e(x) -> Array:
     """`exp(-|x|) I₀(x)`.
 
     Example:
@@ -20,7 +21,7 @@ def i0e(x):
     return lax.bessel_i0e(inexact_operand("i0e", x))
 
 
-def i0(x):
+def i0(x) -> Array:
     """The modified Bessel function of the first kind of order zero.
 
     Example:
@@ -42,7 +43,7 @@ def _i0_jvp(primals, tangents):
     return _i0(x), t * _i1(x)
 
 
-def i1e(x):
+def i1e(x) -> Array:
     """`exp(-|x|) I₁(x)`.
 
     Example:
@@ -53,7 +54,7 @@ def i1e(x):
     return lax.bessel_i1e(inexact_operand("i1e", x))
 
 
-def i1(x):
+def i1(x) -> Array:
     """The modified Bessel function of the first kind of order one.
 
     Example:
@@ -77,7 +78,7 @@ def _i1_jvp(primals, tangents):
     return _i1(x), t * (_i0(x) - jnp.where(zero, 0.5, _i1(x) / jnp.where(zero, 1, x)))
 
 
-def bessel_jn(z, *, v: int, n_iter: int = 50):
+def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
     """Bessel functions of the first kind of orders 0 to v, by recurrence downwards from a higher order.
 
     J. Miller's algorithm (DLMF 3.6(iii)): exact where `n_iter` is well above v and |z|.

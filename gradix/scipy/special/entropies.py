@@ -7,6 +7,7 @@ from typing import Any
 from gradix import lax
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand, inexact_operands
 from gradix.numpy.selection import where
 
@@ -22,7 +23,7 @@ def _xlogy_jvp(primals, tangents):
     return _xlogy(x, y), tx * lax.log(y) + ty * (x / y)
 
 
-def xlogy(x, y):
+def xlogy(x, y) -> Array:
     """x · log(y), and 0 where x is 0.
 
     Example:
@@ -44,7 +45,7 @@ def _xlog1py_jvp(primals, tangents):
     return _xlog1py(x, y), tx * lax.log1p(y) + ty * (x / (1 + y))
 
 
-def xlog1py(x, y):
+def xlog1py(x, y) -> Array:
     """x · log(1 + y), and 0 where x is 0.
 
     Example:
@@ -66,7 +67,7 @@ def _xlogx_jvp(primals, tangents):
     return _xlogx(x), t * (lax.log(x) + 1)
 
 
-def entr(x):
+def entr(x) -> Array:
     """−x · log(x): the term of an entropy; 0 at 0 and −∞ below.
 
     Example:
@@ -78,7 +79,7 @@ def entr(x):
     return where(value < 0, -math.inf, -_xlogx(value))
 
 
-def rel_entr(p, q):
+def rel_entr(p, q) -> Array:
     """p · log(p / q): the term of a relative entropy; 0 where p is 0, ∞ outside of its domain.
 
     Example:
@@ -96,7 +97,7 @@ def rel_entr(p, q):
     return where(inside, _xlogx(safe_p) - _xlogy(safe_p, safe_q), where(edge, 0.0, math.inf))
 
 
-def kl_div(p, q):
+def kl_div(p, q) -> Array:
     """p · log(p / q) − p + q.
 
     Example:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix import lax, nn
 from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand, number
 from gradix.numpy.selection import where
 
@@ -46,7 +47,7 @@ def _logit_jvp(primals, tangents):
     return _logit(x), t / (x * (1 - x))
 
 
-def logit(x):
+def logit(x) -> Array:
     """log(x / (1 − x)), the inverse of `expit`.
 
     Example:
@@ -57,7 +58,7 @@ def logit(x):
     return _logit(inexact_operand("logit", x))
 
 
-def ndtr(x):
+def ndtr(x) -> Array:
     """The distribution function of the standard normal distribution.
 
     Example:
@@ -95,7 +96,7 @@ _FAR = ((3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443
          1.34204006088543189037e-2, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9))
 
 
-def ndtri(p):
+def ndtri(p) -> Array:
     """The inverse of `ndtr`: the point below which a standard normal number lies with probability `p`.
 
     Example:
@@ -144,7 +145,7 @@ def _polynomial(coefficients, x):
     return total
 
 
-def log_ndtr(x, series_order: int = 3):
+def log_ndtr(x, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate where `ndtr` is 0 or 1; of float32 and float64.
 
     Args:
@@ -196,7 +197,7 @@ def _asymptotic(x, order: int):
     return -(square / 2) - lax.log(-x) - 0.5 * math.log(2 * math.pi) + lax.log(1 + even - odd)
 
 
-def softmax(x, /, *, axis=None):
+def softmax(x, /, *, axis=None) -> Array:
     """eˣ / Σ eˣ along axes; all by default.
 
     Example:
@@ -208,7 +209,7 @@ def softmax(x, /, *, axis=None):
     return nn.softmax(x, axis=axis)
 
 
-def log_softmax(x, /, *, axis=None):
+def log_softmax(x, /, *, axis=None) -> Array:
     """The logarithm of `softmax`.
 
     Example:

@@ -8,12 +8,13 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
 from gradix.scipy.special.faddeeva import is_double, real_operand
 
 # -- exponential integrals -------------------------------------------------------------------------------------------
 
-def exp1(x):
+def exp1(x) -> Array:
     """The exponential integral `∫ₓ^∞ e⁻ᵗ/t dt`; NaN for negative numbers, infinite at zero.
 
     Example:
@@ -56,7 +57,7 @@ def _exp1_jvp(primals, tangents):
     return _exp1(x), -t * jnp.exp(-x) / x
 
 
-def expi(x):
+def expi(x) -> Array:
     """The exponential integral `-∫₋ₓ^∞ e⁻ᵗ/t dt`, in the sense of Cauchy for positive x.
 
     Example:
@@ -97,7 +98,7 @@ def _expi_jvp(primals, tangents):
     return _expi(x), t * jnp.exp(x) / x
 
 
-def expn(n, x):
+def expn(n, x) -> Array:
     """The exponential integral `∫₁^∞ e⁻ˣᵗ / tⁿ dt`.
 
     Args:
@@ -154,7 +155,7 @@ def _expn_jvp(primals, tangents):
 
 # -- sine and cosine integrals ---------------------------------------------------------------------------------------
 
-def sici(x):
+def sici(x) -> tuple[Array, Array]:
     """The sine and cosine integrals, `∫₀ˣ sin t / t dt` and `γ + log |x| + ∫₀ˣ (cos t - 1) / t dt`.
 
     Example:
@@ -213,7 +214,7 @@ _BERNOULLI = (1 / 36, -1 / 3600, 1 / 211680, -1 / 10886400, 1 / 526901760, -691 
               -3617 / 181400588328960000)
 
 
-def spence(x):
+def spence(x) -> Array:
     """The dilogarithm `-∫₁ˣ log t / (t - 1) dt`; NaN for negative numbers.
 
     Raises:
@@ -269,7 +270,7 @@ def _power_of_log(logarithm, power):
     return logarithm * ratio
 
 
-def boxcox(x, lmbda):
+def boxcox(x, lmbda) -> Array:
     """The transform of Box and Cox, `(x^λ - 1) / λ`, or `log x` for λ = 0.
 
     Example:
@@ -285,7 +286,7 @@ def boxcox(x, lmbda):
     return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
-def boxcox1p(x, lmbda):
+def boxcox1p(x, lmbda) -> Array:
     """`boxcox(1 + x, lmbda)`, exact for small x.
 
     Example:

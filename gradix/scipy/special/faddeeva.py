@@ -10,6 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact
 from gradix.scipy.special.errors import ndtr
 
@@ -66,7 +67,7 @@ def _wofz_jvp(primals, tangents):
     return w, t * (lax.complex(jnp.zeros_like(lax.real(z)), jnp.full_like(lax.real(z), 2 / _ROOT_PI)) - 2 * z * w)
 
 
-def wofz(z):
+def wofz(z) -> Array:
     """The Faddeeva function, `exp(-z²) erfc(-iz)`.
 
     Args:
@@ -83,7 +84,7 @@ def wofz(z):
 
 # -- scaled errors and Dawson's integral -----------------------------------------------------------------------------
 
-def erfcx(x):
+def erfcx(x) -> Array:
     """`exp(x²) erfc(x)`, which does not underflow.
 
     Example:
@@ -109,7 +110,7 @@ def erfcx(x):
     return jnp.where(x == -np.inf, np.inf, jnp.where(x == np.inf, 0, value)).astype(dtype)
 
 
-def dawsn(x):
+def dawsn(x) -> Array:
     """Dawson's integral, `exp(-x²) ∫₀ˣ exp(t²) dt`.
 
     G. Rybicki, "Dawson's integral and the sampling theorem" (1989).
@@ -180,7 +181,7 @@ def _fresnel_jvp(primals, tangents):
     return _fresnel(x), (t * jnp.sin(angle), t * jnp.cos(angle))
 
 
-def fresnel(x):
+def fresnel(x) -> tuple[Array, Array]:
     """Fresnel's integrals, `∫₀ˣ sin(πt²/2) dt` and `∫₀ˣ cos(πt²/2) dt`.
 
     Example:
@@ -196,7 +197,7 @@ def fresnel(x):
 
 # -- Owen's T --------------------------------------------------------------------------------------------------------
 
-def owens_t(h, a):
+def owens_t(h, a) -> Array:
     """Owen's function, `∫₀ᵃ exp(-h²(1 + t²)/2) / (1 + t²) dt / 2π`.
 
     D. Owen, "Tables for computing bivariate normal probabilities" (1956), eq. 2.3 for |a| > 1; otherwise Gauss's

@@ -8,6 +8,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
 from gradix.scipy.special.complex_gamma import log_gamma
 
@@ -22,7 +23,7 @@ def _real(name: str, *xs) -> list:
 
 # -- gamma ---------------------------------------------------------------------------------------------------------
 
-def gammaln(x):
+def gammaln(x) -> Array:
     """log |Γ(x)|.
 
     Example:
@@ -33,7 +34,7 @@ def gammaln(x):
     return lax.lgamma(*_real("gammaln", x))
 
 
-def loggamma(x):
+def loggamma(x) -> Array:
     """log Γ(x): of real numbers NaN where they are negative, of complex numbers analytic but for the negative real axis.
 
     Example:
@@ -47,7 +48,7 @@ def loggamma(x):
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
-def gammasgn(x):
+def gammasgn(x) -> Array:
     """The sign of Γ(x): at poles NaN, and that of 1/x at zero.
 
     Example:
@@ -64,7 +65,7 @@ def gammasgn(x):
     return jnp.where(jnp.isnan(x), x, sign).astype(x.aval.dtype)
 
 
-def gamma(x):
+def gamma(x) -> Array:
     """Γ(x) of real or complex numbers; NaN at negative integers, infinite at zero.
 
     Example:
@@ -106,7 +107,7 @@ def _gamma_jvp(primals, tangents):
     return y, t * y * lax.digamma(x)
 
 
-def digamma(x):
+def digamma(x) -> Array:
     """The derivative of log Γ(x).
 
     Example:
@@ -117,7 +118,7 @@ def digamma(x):
     return lax.digamma(*_real("digamma", x))
 
 
-def polygamma(n, x):
+def polygamma(n, x) -> Array:
     """The derivative of order n + 1 of log Γ(x).
 
     Args:
@@ -137,7 +138,7 @@ def polygamma(n, x):
     return lax.polygamma(*jnp.broadcast_arrays(n, x))
 
 
-def zeta(x, q=None):
+def zeta(x, q=None) -> Array:
     """Hurwitz's zeta function, `Σ 1 / (k + q)^x` for k = 0, 1, ...
 
     Args:
@@ -153,7 +154,7 @@ def zeta(x, q=None):
     return lax.zeta(*jnp.broadcast_arrays(x, q))
 
 
-def gammainc(a, x):
+def gammainc(a, x) -> Array:
     """The regularized lower incomplete gamma function, `∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Example:
@@ -164,7 +165,7 @@ def gammainc(a, x):
     return lax.igamma(*jnp.broadcast_arrays(*_real("gammainc", a, x)))
 
 
-def gammaincc(a, x):
+def gammaincc(a, x) -> Array:
     """The regularized upper incomplete gamma function, `∫ₓ^∞ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Example:
@@ -175,7 +176,7 @@ def gammaincc(a, x):
     return lax.igammac(*jnp.broadcast_arrays(*_real("gammaincc", a, x)))
 
 
-def multigammaln(a, d):
+def multigammaln(a, d) -> Array:
     """The logarithm of the multivariate gamma function.
 
     Args:
@@ -195,7 +196,7 @@ def multigammaln(a, d):
 
 # -- beta ----------------------------------------------------------------------------------------------------------
 
-def betaln(a, b):
+def betaln(a, b) -> Array:
     """log |B(a, b)|, exact also where Γ is too large to be a number.
 
     A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios" (1992).
@@ -223,7 +224,7 @@ def _stirling(x):
     return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
 
 
-def beta(a, b):
+def beta(a, b) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
 
     Example:
@@ -236,7 +237,7 @@ def beta(a, b):
     return sign * jnp.exp(betaln(a, b))
 
 
-def betainc(a, b, x):
+def betainc(a, b, x) -> Array:
     """The regularized incomplete beta function, `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Example:
@@ -249,7 +250,7 @@ def betainc(a, b, x):
 
 # -- counts --------------------------------------------------------------------------------------------------------
 
-def factorial(n, exact: bool = False):
+def factorial(n, exact: bool = False) -> Array:
     """n!; 0 for negative numbers.
 
     Args:
@@ -271,7 +272,7 @@ def factorial(n, exact: bool = False):
     return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)
 
 
-def comb(N, k, *, repetition: bool = False):
+def comb(N, k, *, repetition: bool = False) -> Array:
     """How many ways there are to choose k of N things.
 
     Args:
@@ -301,7 +302,7 @@ def comb(N, k, *, repetition: bool = False):
     return convert(out, n.aval.dtype, n.aval.weak_type)
 
 
-def poch(z, m):
+def poch(z, m) -> Array:
     """Pochhammer's symbol, Γ(z + m) / Γ(z).
 
     Example:

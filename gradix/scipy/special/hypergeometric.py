@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, promote_dtypes_inexact
 from gradix.scipy.special.faddeeva import is_double, real_operand
 from gradix.scipy.special.gammas import gammasgn
@@ -40,7 +41,7 @@ def _operands(name: str, *xs):
 
 # -- 1F1 -------------------------------------------------------------------------------------------------------------
 
-def hyp1f1(a, b, x):
+def hyp1f1(a, b, x) -> Array:
     """Kummer's confluent hypergeometric function `₁F₁(a; b; x)`, of real numbers.
 
     By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out (DLMF 13.2.2, 13.2.39,
@@ -81,7 +82,7 @@ def _hyp1f1(a, b, x):
 
 # -- 2F1 -------------------------------------------------------------------------------------------------------------
 
-def hyp2f1(a, b, c, x):
+def hyp2f1(a, b, c, x) -> Array:
     """Gauss's hypergeometric function `₂F₁(a, b; c; x)`, of real numbers with x ≤ 1.
 
     By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1, 15.8.1, 15.8.4). Near 1 with

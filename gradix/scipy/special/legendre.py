@@ -9,11 +9,12 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.promotion import as_operand, inexact_operand, promote_dtypes_inexact
 
 
-def bernoulli(n):
+def bernoulli(n) -> Array:
     """Bernoulli's numbers B₀ to Bₙ, with B₁ = -½.
 
     Args:
@@ -86,7 +87,7 @@ def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
     return up, back
 
 
-def lpmn_values(m, n, z, is_normalized: bool):
+def lpmn_values(m, n, z, is_normalized: bool) -> Array:
     """Associated Legendre functions of all orders up to m and degrees up to n, with Condon's and Shortley's sign.
 
     Args:
@@ -113,7 +114,7 @@ def lpmn_values(m, n, z, is_normalized: bool):
     return _table(m, n, z, jnp.sqrt((1 - z) * (1 + z)), bool(is_normalized))
 
 
-def lpmn(m, n, z):
+def lpmn(m, n, z) -> tuple[Array, Array]:
     """Associated Legendre functions of all orders up to m and degrees up to n, and their derivatives.
 
     Args:
@@ -145,7 +146,7 @@ def lpmn(m, n, z):
     return values, jnp.where(inside, slopes, 0)
 
 
-def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = None):
+def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = None) -> Array:
     """Spherical harmonics `Yₙᵐ(θ, φ)`.
 
     Args:

@@ -37,7 +37,7 @@ def _ordered(x, axis):
     return jnp.moveaxis(x, axis, -1), axis
 
 
-def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False):
+def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, the least of several, and how often it comes.
 
     Args:
@@ -78,7 +78,7 @@ def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool 
     return ModeResult(value, count)
 
 
-def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"):
+def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The ranks of elements, from 1 on.
 
     Args:
@@ -134,7 +134,7 @@ def _sorted_ranks(rows, method: str):
     return largest.astype(float) if method == "max" else (least + largest) / 2
 
 
-def sem(a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False):
+def sem(a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The standard error of the mean: the standard deviation over the root of the count.
 
     Args:
