@@ -246,7 +246,7 @@ def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan
         outs = [calling.physical(a) for a in primal.out_avals]
         cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
         args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
-        divided = {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)} if plan.devices else {}
+        divided: dict[str, Any] = {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)} if plan.devices else {}
         return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled)(*args, *cts)
     return get_vjp
 
