@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradix._api.derivatives.autodiff import vjp
 from gradix._api.devices import default_backend
