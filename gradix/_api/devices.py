@@ -27,6 +27,9 @@ def devices(backend: str | None = None) -> list:
     Args:
         backend: the name of a platform, such as "cpu"; by default the fastest present.
 
+    Raises:
+        RuntimeError: there is no platform of this name.
+
     Example:
         >>> import gradix
         >>> gradix.devices("cpu")[0].platform

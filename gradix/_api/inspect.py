@@ -119,6 +119,9 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
         axis_env: pairs (name, size) of named axes to consider bound.
         return_shape: return the pair of the jaxpr and the tree of result types.
 
+    Raises:
+        TypeError: `fun` is not callable.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.make_jaxpr(lambda x: 2.0 * jnp.sin(x))(1.0)
@@ -226,6 +229,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
 def typeof(x):
     """The type of an array: its shape, dtype and whether it is weakly typed.
 
+    Raises:
+        TypeError: `x` is no array, nor of a type that arrays are made of.
+
     Example:
         >>> import gradix
         >>> gradix.typeof(1.5)
@@ -244,6 +250,10 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
 
     Returns:
         `(converted, captured)` with `converted(*args, *captured)` equal to `fun(*args)`.
+
+    Raises:
+        TypeError: the converted function is called with arguments of another structure.
+        NotImplementedError: `fun` writes to a mutable array from outside of it.
 
     Example:
         >>> import gradix

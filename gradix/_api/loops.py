@@ -241,6 +241,10 @@ def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool 
         body_fun: from (i, val) to a val of the same tree, shapes and dtypes.
         unroll: steps to write out per turn of the compiled loop; only with known bounds.
 
+    Raises:
+        TypeError: `body_fun` is not callable.
+        ValueError: `unroll` is given for bounds that are not known.
+
     Example:
         >>> from gradix import lax
         >>> lax.fori_loop(0, 5, lambda i, total: total + i, 0)
@@ -294,6 +298,9 @@ def map(f: Callable, xs, *, batch_size: int | None = None):
     Args:
         f: a function of one pytree, a row of each array of `xs`.
         batch_size: take so many rows at a time, together as by `vmap`.
+
+    Raises:
+        TypeError: `batch_size` is not positive.
 
     Example:
         >>> from gradix import lax

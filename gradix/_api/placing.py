@@ -313,6 +313,10 @@ def _global_shape(sharding, local: tuple, given) -> tuple:
 def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
     """Trees of arrays, one for each device, as one tree of arrays with an axis of devices in front.
 
+    Raises:
+        TypeError: `shards` is no sequence.
+        ValueError: there are not as many shards as devices, or they differ in shape or dtype.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.device_put_sharded([jnp.ones(2)], gradix.devices()[:1])
@@ -336,6 +340,9 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
 
 def device_put_replicated(x, devices: Sequence) -> Array:
     """A tree of arrays, each repeated along a new first axis, one copy for each device.
+
+    Raises:
+        ValueError: `devices` is empty.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -103,6 +103,9 @@ def qdwh(x, *, is_hermitian: bool = False, max_iterations: int | None = None, ep
     Returns:
         U, H, the number of steps, and whether they sufficed.
 
+    Raises:
+        ValueError: `x` is no single matrix, or has more columns than rows.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp

@@ -256,6 +256,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         kind: "no_grad_no_remat" lets differentiated values be written to it from inside of `grad`, without their
             derivative.
 
+    Raises:
+        TypeError: the value is a mutable array itself.
+        ValueError: `kind` is unknown.
+
     Example:
         >>> import gradix
         >>> counter = gradix.new_ref(0)

@@ -234,6 +234,9 @@ def convert_element_type(operand, new_dtype) -> Array:
     Floats become integers by truncation, NaN as 0 and values out of range as the nearest integer there is; complex
     numbers lose their imaginary part; anything nonzero is True.
 
+    Raises:
+        ValueError: `new_dtype` is None.
+
     Example:
         >>> from gradix import lax
         >>> lax.convert_element_type(2.7, "int32")
@@ -275,6 +278,9 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
 
 def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
     """`operand` rounded to what a float of `exponent_bits` and `mantissa_bits` can hold, in its own dtype.
+
+    Raises:
+        ValueError: `exponent_bits` is not positive, or `mantissa_bits` negative.
 
     Example:
         >>> from gradix import lax

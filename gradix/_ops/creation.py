@@ -113,6 +113,9 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
         dtype: the result's dtype; by default that of the value, weakly typed if it is a Python number.
         sharding: accepted for compatibility; it decides placement, not values.
 
+    Raises:
+        TypeError: `fill_value` is no scalar.
+
     Example:
         >>> from gradix import lax
         >>> lax.full((2,), 7, "int8")

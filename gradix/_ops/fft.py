@@ -135,6 +135,9 @@ def fft(x, fft_type, fft_lengths) -> Array:
         fft_type: an `FftType` or its name.
         fft_lengths: the lengths of one to three last axes of the real or whole side.
 
+    Raises:
+        ValueError: `fft_type` is unknown.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp

@@ -272,6 +272,9 @@ def concatenate(operands, dimension: int) -> Array:
         operands: arrays of one dtype, of equal shape but along `dimension`; or one array, taken as a sequence.
         dimension: an axis, counted from the front.
 
+    Raises:
+        ValueError: there are no arrays.
+
     Example:
         >>> from gradix import lax
         >>> lax.concatenate([lax.iota("int32", 2), lax.iota("int32", 1)], 0)
@@ -306,6 +309,9 @@ def split(operand, sizes, axis: int = 0):
 
 def stack(operands, axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis.
+
+    Raises:
+        ValueError: there are no arrays.
 
     Example:
         >>> from gradix import lax

@@ -287,6 +287,9 @@ def _whole_axes(x, axes) -> tuple:
 def reduce_sum(operand, axes, *, out_sharding=None) -> Array:
     """The sum over `axes`.
 
+    Raises:
+        TypeError: the operand is of booleans or random keys.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp

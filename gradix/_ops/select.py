@@ -143,6 +143,10 @@ def select_n(which, *cases) -> Array:
         which: a boolean or integer array, scalar or of the cases' shape.
         *cases: arrays of one shape and dtype; two at most for a boolean `which`.
 
+    Raises:
+        ValueError: there are no cases.
+        TypeError: the cases differ in shape.
+
     Example:
         >>> from gradix import lax
         >>> lax.select_n(True, 1.0, 2.0)

@@ -173,6 +173,9 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
 def squeeze(array, dimensions) -> Array:
     """`array` without the axes `dimensions`, each of size 1.
 
+    Raises:
+        ValueError: an axis is repeated, or not of size 1.
+
     Example:
         >>> from gradix import lax
         >>> lax.squeeze(lax.full((1, 2), 3), (0,))
@@ -188,6 +191,9 @@ def squeeze(array, dimensions) -> Array:
 
 def expand_dims(array, dimensions) -> Array:
     """`array` with new axes of size 1 where `dimensions` says they are in the result.
+
+    Raises:
+        ValueError: an axis is repeated.
 
     Example:
         >>> from gradix import lax
@@ -324,6 +330,9 @@ def broadcast_to_rank(x, rank: int) -> Array:
 def broadcast_shapes(*shapes) -> tuple:
     """The shape that arrays of these shapes broadcast to, aligned at the last axis.
 
+    Raises:
+        ValueError: the shapes do not broadcast.
+
     Example:
         >>> from gradix import lax
         >>> lax.broadcast_shapes((2, 1), (3,))
@@ -344,6 +353,9 @@ def broadcast_shapes(*shapes) -> tuple:
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """`operand` with the axes from `start_dimension` up to `stop_dimension` made one.
+
+    Raises:
+        ValueError: the range of axes is empty or out of bounds.
 
     Example:
         >>> from gradix import lax

@@ -331,6 +331,9 @@ def glu(x, axis: int = -1) -> Array:
         x: an array.
         axis: an axis of even size.
 
+    Raises:
+        ValueError: the axis has an odd size.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import nn

@@ -41,6 +41,9 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
     Returns:
         An array of the shape and dtype of `query`.
 
+    Raises:
+        NotImplementedError: `implementation` is neither "xla" nor None.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import nn

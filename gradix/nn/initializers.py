@@ -161,6 +161,9 @@ def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequenc
         batch_axis: axes of independent parameters.
         dtype: of the parameter; the default float by default.
 
+    Raises:
+        ValueError: `mode` or `distribution` is unknown.
+
     Example:
         >>> from gradix import random
         >>> from gradix.nn import initializers

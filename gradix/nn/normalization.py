@@ -176,6 +176,9 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
         algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of squared
             differences.
 
+    Raises:
+        ValueError: `algorithm` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
@@ -206,6 +209,9 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
         num_classes: the size of the vectors.
         dtype: of the result; the default float by default.
         axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose places they are then laid out.
+
+    Raises:
+        ValueError: `num_classes` is not the size of a named axis.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -41,6 +41,9 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
 def apply_over_axes(func, a, axes) -> Array:
     """A function `func(array, axis)` applied over several axes in turn; an axis it takes away comes back with size 1.
 
+    Raises:
+        ValueError: `func` changes the shape of the array otherwise than by reducing the axis.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))

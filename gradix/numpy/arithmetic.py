@@ -271,6 +271,9 @@ def fmod(x1, x2, /) -> Array:
 def divmod(x1, x2, /) -> tuple[Array, Array]:
     """`(floor_divide(x1, x2), remainder(x1, x2))`.
 
+    Raises:
+        TypeError: an operand is complex.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.divmod(jnp.array([7, -7]), 2)

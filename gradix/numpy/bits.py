@@ -31,6 +31,9 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
         axis: by default all elements in one row.
         bitorder: whether the first element is the "big" or the "little" end of the byte.
 
+    Raises:
+        TypeError: the array is neither of integers nor of booleans.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.packbits(jnp.array([1, 0, 1]))
@@ -61,6 +64,9 @@ def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: s
         axis: by default all elements in one row.
         count: how many bits to return along the axis: more are zeros, negative ones are cut from the end.
         bitorder: whether the "big" or the "little" end of a byte comes first.
+
+    Raises:
+        TypeError: the array is not of uint8.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -51,6 +51,9 @@ def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
         prepend: values to put before the array.
         append: values to put after it.
 
+    Raises:
+        ValueError: `n` is negative, or the array has no axis.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.diff(jnp.array([1, 4, 9]))
@@ -119,6 +122,11 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
 
     Returns:
         An array for one axis, a list of arrays for several.
+
+    Raises:
+        TypeError: the number of spacings is not that of the axes.
+        ValueError: an axis has less than two elements.
+        NotImplementedError: `edge_order` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -229,6 +237,9 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
         axis: the axis along which neighbours are compared.
         period: the period.
 
+    Raises:
+        ValueError: the array is complex.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.unwrap(jnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0)
@@ -274,6 +285,10 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
         left: the value before the first point, or 'extrapolate'; by default the first value.
         right: the value after the last point, or 'extrapolate'; by default the last value.
         period: of a periodic function; then `left` and `right` have no meaning.
+
+    Raises:
+        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex, or `left` or `right` is an
+            unknown string.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -248,6 +248,9 @@ def _stacked(x, dtype) -> Array:
 def copy(a, order: str | None = None) -> Array:
     """A copy of an array.
 
+    Raises:
+        NotImplementedError: `order` is not "K".
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.copy(jnp.arange(3))
@@ -358,6 +361,9 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
 def fromfile(*args, **kwargs):
     """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`.
 
+    Raises:
+        NotImplementedError: always; the message says what to write.
+
     Example:
         >>> import gradix.numpy as jnp, numpy, tempfile
         >>> with tempfile.TemporaryFile() as file:
@@ -371,6 +377,9 @@ def fromfile(*args, **kwargs):
 
 def fromiter(*args, **kwargs):
     """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`.
+
+    Raises:
+        NotImplementedError: always; the message says what to write.
 
     Example:
         >>> import gradix.numpy as jnp, numpy

@@ -89,6 +89,9 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
         device: the device, or sharding, to put it on.
         out_sharding: the sharding of the result.
 
+    Raises:
+        ValueError: `fill_value` does not broadcast to `shape`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.full((2, 2), jnp.array([1, 2]))
@@ -242,6 +245,9 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
 
     Returns:
         As many arrays as vectors.
+
+    Raises:
+        ValueError: an array has more than one axis, `indexing` is unknown, or `copy` is False.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -77,6 +77,9 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResul
         UPLO: "L" or "U", the triangle that is read where the input is not symmetrized.
         symmetrize_input: use `(a + aᴴ) / 2`.
 
+    Raises:
+        ValueError: `UPLO` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -188,6 +191,9 @@ def qr(a, mode: str = "reduced") -> Any:
         a: matrices, in the last two axes.
         mode: "reduced" for Q with at most as many columns as `a`, "complete" for a square Q, "r" for R alone, "raw"
             for LAPACK's form: transposed vectors of reflections with R, and their factors.
+
+    Raises:
+        ValueError: `mode` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -16,6 +16,9 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
         *args: further arguments of `numpy.load`.
         **kwargs: the same.
 
+    Raises:
+        ValueError: the file's dtype is none that NumPy can name.
+
     Example:
         >>> import io, gradix.numpy as jnp
         >>> file = io.BytesIO()

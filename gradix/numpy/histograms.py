@@ -79,6 +79,9 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Arra
         right: whether a bin holds its right edge, rather than its left one.
         method: how to search, as for `searchsorted`.
 
+    Raises:
+        ValueError: `bins` is no vector.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0, 1, 2]))
@@ -105,6 +108,10 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
         bins: how many bins, or their edges.
         range: the first and last edge; by default the smallest and largest element.
         weights: accepted for compatibility.
+
+    Raises:
+        ValueError: the number of bins is negative.
+        NotImplementedError: `bins` is a string.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -151,6 +158,9 @@ def histogram(a, bins=10, range=None, weights=None, density: bool | None = None)
     Returns:
         The counts, and the edges: one more than bins. All bins but the last leave out their right edge.
 
+    Raises:
+        ValueError: `weights` and `a` differ in shape.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.histogram(jnp.array([1.0, 2.0, 1.0]), bins=2)[0]
@@ -194,6 +204,9 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = 
     Returns:
         The counts, the edges along the first coordinate, and those along the second.
 
+    Raises:
+        ValueError: `x` and `y` are no vectors of one length.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.histogram2d(jnp.arange(3.0), jnp.arange(3.0), bins=2)[0]
@@ -227,6 +240,9 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
 
     Returns:
         The counts, and a list of the edges along each axis.
+
+    Raises:
+        ValueError: `sample` is no matrix, or there are not as many bins or ranges as axes.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -19,6 +19,10 @@ from gradix.numpy.shapes import expand_dims, moveaxis
 def ix_(*args) -> tuple:
     """Rows of integers shaped so that together they index every combination of them.
 
+    Raises:
+        ValueError: an argument is no vector.
+        NotImplementedError: an argument is boolean.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> x = jnp.arange(9).reshape(3, 3)

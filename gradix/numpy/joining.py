@@ -215,6 +215,9 @@ def append(arr, values, axis: int | None = None) -> Array:
 def unstack(x, /, *, axis: int = 0) -> tuple:
     """The parts of `x` along an axis, without that axis.
 
+    Raises:
+        ValueError: the array has no axis.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.unstack(jnp.arange(2))
@@ -320,6 +323,9 @@ def dsplit(ary, indices_or_sections) -> list:
 @replayed
 def tile(A, reps) -> Array:
     """`A` repeated as a whole, `reps[i]` times along axis i.
+
+    Raises:
+        ValueError: a number of repetitions is negative.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -135,6 +135,9 @@ def matrix_norm(x, /, *, keepdims: bool = False, ord="fro") -> Array:
         keepdims: keep the axes, with size 1.
         ord: "fro", "nuc", 1, -1, 2, -2, or infinity with either sign.
 
+    Raises:
+        ValueError: the array has less than two axes.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.matrix_norm(jnp.ones((2, 2)))
@@ -203,6 +206,9 @@ def cond(x, p=None):
         x: matrices, in the last two axes.
         p: the order of the norm, as for `norm`; by default 2, the ratio of the largest and least singular values.
 
+    Raises:
+        ValueError: the array has less than two axes, is empty, or has to be square for this `p`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
@@ -266,6 +272,9 @@ def multi_dot(arrays, *, precision=None) -> Array:
         arrays: two matrices at least; the first and the last may be vectors.
         precision: as for `matmul`.
 
+    Raises:
+        ValueError: there are less than two arrays, or their ranks or sizes do not make a product.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
@@ -319,6 +328,9 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
 
 def cross(x1, x2, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components.
+
+    Raises:
+        ValueError: the vectors do not have three elements.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -212,6 +212,9 @@ def _two_axes(arr) -> tuple:
 def diag_indices(n: int, ndim: int = 2) -> tuple:
     """The indices of the main diagonal of an array with `ndim` axes of size `n`.
 
+    Raises:
+        ValueError: a number is negative.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.diag_indices(2)
@@ -226,6 +229,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
 
 def diag_indices_from(arr) -> tuple:
     """The indices of the main diagonal of an array whose axes have one size.
+
+    Raises:
+        ValueError: the array has less than two axes, or axes of different sizes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -249,6 +255,9 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         offset: which diagonal; positive ones lie above the main one.
         axis1: the axis of the rows.
         axis2: the axis of the columns.
+
+    Raises:
+        ValueError: the array has less than two axes, or both axes are the same.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -352,6 +361,9 @@ def vander(x, N: int | None = None, increasing: bool = False) -> Array:
         x: the vector.
         N: how many columns; as many as rows by default.
         increasing: whether the first column holds power zero.
+
+    Raises:
+        ValueError: `x` is no vector, or `N` is negative.
 
     Example:
         >>> import gradix.numpy as jnp

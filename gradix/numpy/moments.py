@@ -165,6 +165,9 @@ def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
         mean: the mean, if it is known, with the reduced axes kept.
         correction: another name of `ddof`.
 
+    Raises:
+        ValueError: `dtype` is of integers or booleans.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.std(jnp.array([1.0, 5.0]))
@@ -253,6 +256,9 @@ def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = N
         fweights: how often each observation was made; integers.
         aweights: how much each observation counts.
         dtype: the dtype to compute in.
+
+    Raises:
+        ValueError: `ddof` is no integer, or an array has more than two axes.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -35,6 +35,9 @@ def polyval(p, x, *, unroll: int = 16) -> Array:
         x: where to evaluate.
         unroll: accepted for compatibility: the steps follow each other without a loop.
 
+    Raises:
+        ValueError: the coefficients have no axis.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.polyval(jnp.array([1, 0, 2]), 3)
@@ -150,6 +153,9 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
 def polyder(p, m: int = 1) -> Array:
     """The m-th derivative of a polynomial.
 
+    Raises:
+        ValueError: `m` is negative.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
@@ -177,6 +183,9 @@ def polyint(p, m: int = 1, k=None) -> Array:
         p: coefficients.
         m: how often to integrate.
         k: the constants of integration, by default 0; one, or one for each time.
+
+    Raises:
+        ValueError: `m` is negative, or `k` has another length.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -124,6 +124,9 @@ def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = 
         axis: where the new axis goes, when `start` and `stop` are arrays.
         device: the device, or sharding, to put it on.
 
+    Raises:
+        ValueError: `num` is negative.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linspace(0, 1, 5)

@@ -48,6 +48,9 @@ def roll(a, shift, axis=None) -> Array:
         shift: by how much, possibly traced; a sequence where `axis` is one.
         axis: one or several; by default the elements are shifted in one row.
 
+    Raises:
+        ValueError: `shift` and `axis` have different numbers of entries.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.roll(jnp.arange(5), 2)
@@ -200,6 +203,9 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
         axis: by default the elements are taken in one row.
         assume_unique_indices: `obj` names no element twice.
 
+    Raises:
+        IndexError, ValueError: an index is out of bounds.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.delete(jnp.arange(4), jnp.array([1, 2]))
@@ -242,6 +248,9 @@ def _delete_traced(x, obj, axis: int, n: int):
 def resize(a, new_shape) -> Array:
     """The elements of `a` in a new shape, repeated from the first when they do not suffice.
 
+    Raises:
+        ValueError: a size is negative.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.resize(jnp.arange(3), (2, 2))
@@ -266,6 +275,9 @@ def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
         filt: an array, not traced: its values decide the size of the result.
         trim: "f" for the front, "b" for the back, "fb" for both.
         axis: the axes to trim; by default all.
+
+    Raises:
+        ValueError: `trim` has other letters than "f" and "b".
 
     Example:
         >>> import gradix.numpy as jnp

@@ -265,6 +265,10 @@ def round(a, decimals: int = 0, out=None) -> Array:
         decimals: how many places; negative ones round to tens, hundreds and so on (floating-point numbers only).
         out: not supported.
 
+    Raises:
+        ValueError: the array is boolean.
+        NotImplementedError: `decimals` is negative for integers.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.round(jnp.array([1.234, 5.678]), 1)

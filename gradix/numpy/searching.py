@@ -138,6 +138,9 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
         method: "scan" and "scan_unrolled" halve the row step by step, "compare_all" compares every pair, "sort" sorts
             both together.
 
+    Raises:
+        ValueError: `a` is no vector, or `side` or `method` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
@@ -204,6 +207,9 @@ def _count_by_sorting(x, v, side: str):
 
 def unravel_index(indices, shape) -> tuple:
     """Indices counted in one row as indices of each axis of an array of `shape`; those out of bounds are clipped.
+
+    Raises:
+        TypeError: the indices are no integers.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -219,6 +219,9 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
         invert: tell instead whether it is not.
         method: "auto", "compare_all", "binary_search" or "sort".
 
+    Raises:
+        ValueError: `method` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.isin(jnp.arange(4), jnp.array([1, 3]))

@@ -76,6 +76,9 @@ def _new_shape(own: tuple, shape) -> tuple:
 def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
     """The elements of `a` in one row.
 
+    Raises:
+        NotImplementedError: `order` is "K".
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.ravel(jnp.arange(4).reshape(2, 2), order="F")
@@ -122,6 +125,9 @@ def expand_dims(a, axis) -> Array:
 
 def transpose(a, axes=None) -> Array:
     """`a` with its axes permuted; reversed by default.
+
+    Raises:
+        TypeError, ValueError: `axes` is no permutation of the axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -211,6 +217,9 @@ def _listed(axis):
 
 def rollaxis(a, axis: int, start: int = 0) -> Array:
     """`a` with an axis moved before the axis `start`.
+
+    Raises:
+        ValueError: `start` is out of range.
 
     Example:
         >>> import gradix.numpy as jnp

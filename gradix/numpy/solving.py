@@ -142,6 +142,9 @@ def slogdet(a, *, method: str | None = None) -> SlogdetResult:
         a: square matrices, in the last two axes.
         method: "lu", the default, or "qr".
 
+    Raises:
+        ValueError: `method` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
@@ -274,6 +277,10 @@ def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
     Returns:
         x, the squared distances, the rank, and the singular values.
 
+    Raises:
+        TypeError: `a` is no matrix, or `b` neither vector nor matrix.
+        ValueError: they differ in their number of rows.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))[0].round(5)
@@ -323,6 +330,9 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
             dtype times the larger side.
         hermitian: the matrices are Hermitian, which is quicker.
         rcond: the older name of `rtol`.
+
+    Raises:
+        ValueError: both `rtol` and `rcond` are given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -401,6 +411,9 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
 def tensorinv(a, ind: int = 2) -> Array:
     """The inverse of a tensor for `tensordot` over its first `ind` axes.
 
+    Raises:
+        ValueError: `ind` is not positive, or the array is not square when cut there.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
@@ -422,6 +435,9 @@ def tensorsolve(a, b, axes=None) -> Array:
     Args:
         a, b: arrays; the first axes of `a` have the shape of `b`.
         axes: axes of `a` to move to its end first.
+
+    Raises:
+        ValueError: the array is not square when its axes are grouped.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -82,6 +82,10 @@ def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = T
 def lexsort(keys, axis: int = -1) -> Array:
     """The indices that sort by several keys, the last of which counts most.
 
+    Raises:
+        TypeError: there are no keys.
+        ValueError: the keys differ in shape.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.lexsort((jnp.array([1, 0, 0]), jnp.array([5, 5, 4])))

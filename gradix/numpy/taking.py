@@ -51,6 +51,10 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
         unique_indices, indices_are_sorted: promises about `indices`.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
+    Raises:
+        IndexError: elements are taken of an axis that has none.
+        NotImplementedError: `mode` is "raise".
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.take(jnp.arange(3.0) * 10, jnp.array([2, -1, 7]))
@@ -89,6 +93,10 @@ def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=N
         mode: as for `take`: "fill" by default.
         fill_value: what mode "fill" puts where an index is out of bounds.
         wrap_negative_indices: whether negative indices count from the end; True by default.
+
+    Raises:
+        ValueError: the indices and the array differ in rank, or do not broadcast.
+        IndexError: elements are taken of an axis that has none.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -155,6 +163,9 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
         mode: for integers out of bounds: "clip" (the default) or "wrap".
         inplace: must be False: arrays are immutable, so the result is a new one.
 
+    Raises:
+        ValueError: `mode` is unknown.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.put(jnp.zeros(4), jnp.array([0, 2]), 5, inplace=False)
@@ -179,6 +190,9 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
     Args:
         mode: for integers out of bounds, as in `x.at[...].set`.
         inplace: must be False: arrays are immutable, so the result is a new one.
+
+    Raises:
+        ValueError: the indices and the array differ in rank.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -205,6 +219,9 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
 def place(arr, mask, vals, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` holds set to the values `vals` in turn, which repeat as needed.
 
+    Raises:
+        ValueError: `arr` and `mask` differ in size, or there are no values.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> x = jnp.arange(5)
@@ -229,6 +246,10 @@ def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
 
     Args:
         inplace: must be False: arrays are immutable, so the result is a new one.
+
+    Raises:
+        ValueError: the array has less than two axes, or axes of different sizes.
+        NotImplementedError: `wrap` or `inplace` is asked for.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -300,6 +321,9 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
         size: the size of the result's axis, needed where the condition is traced.
         fill_value: what fills it up.
         out: not supported.
+
+    Raises:
+        ValueError: `condition` is no vector, is longer than the axis, or `size` does not fit it.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -30,6 +30,10 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
         shape: the result's shape; that of `p` by default.
         mode: "low" uses one word of bits for a toss; "high" two, for probabilities below 10⁻⁷.
 
+    Raises:
+        TypeError: `p` is of no float dtype.
+        ValueError: `mode` is unknown.
+
     Example:
         >>> from gradix import random
         >>> random.bernoulli(random.key(0), 0.3, (1000,)).mean()
@@ -102,6 +106,9 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
 
     Returns:
         Integers in [0, logits.shape[axis]).
+
+    Raises:
+        IndexError: `logits` have no axis, or `axis` is out of bounds.
 
     Example:
         >>> from gradix import random, numpy as jnp

@@ -42,6 +42,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
         shape: the result's shape.
         dtype: uint8, uint16, uint32 or uint64; the default unsigned integer by default.
 
+    Raises:
+        ValueError: `dtype` is of no unsigned integers.
+
     Example:
         >>> from gradix import random
         >>> random.bits(random.key(42), (2,), "uint8")

@@ -40,6 +40,9 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
     Returns:
         The integers; `minval` where `maxval <= minval`.
 
+    Raises:
+        TypeError: `dtype` is of no integers.
+
     Example:
         >>> from gradix import random
         >>> random.randint(random.key(42), (5,), 0, 10)

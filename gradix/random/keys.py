@@ -283,6 +283,9 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
     Returns:
         Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of their words more.
 
+    Raises:
+        ValueError: `num` is negative.
+
     Example:
         >>> from gradix import random
         >>> key, subkey = random.split(random.key(0))

@@ -33,6 +33,9 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
         axis: the axis along which the array is reordered.
         independent: reorder every line along the axis on its own, instead of moving whole slices.
 
+    Raises:
+        TypeError: `x` is a scalar and no integer.
+
     Example:
         >>> from gradix import random
         >>> random.permutation(random.key(0), 5).shape

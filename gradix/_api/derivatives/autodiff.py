@@ -133,6 +133,10 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     Returns:
         `(value, tangent)`, with `has_aux` `(value, tangent, aux)`.
 
+    Raises:
+        TypeError: `primals` and `tangents` are no tuples or lists, or differ in structure or dtype.
+        ValueError: a tangent has another shape than its primal.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.jvp(jnp.sin, (0.0,), (2.0,))

@@ -216,6 +216,9 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
 def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False):
     """As `psum`, of which each member keeps its own part along `scatter_dimension`.
 
+    Raises:
+        ValueError: an operand has no axis.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(lambda x: gradix.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((2, 2)))
@@ -249,6 +252,9 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
 
 def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False):
     """Deal `split_axis` out to the members and stack what arrives at `concat_axis`.
+
+    Raises:
+        ValueError: an operand has no axis, or the split axis does not divide into equal parts.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -337,6 +343,9 @@ def _permuted(x, names, n: int, perm):
 
 def pshuffle(x, axis_name, perm):
     """Member `i` receives the value of member `perm[i]`.
+
+    Raises:
+        ValueError: `perm` is no permutation of the axis' indices.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

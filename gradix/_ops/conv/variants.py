@@ -62,6 +62,9 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
         transpose_kernel: turn the kernel round and exchange its features, so that this is exactly the adjoint.
         use_consistent_padding: explicit pairs mean the padding of the convolution this is the adjoint of.
 
+    Raises:
+        ValueError: `dimension_numbers` are missing for more than three axes of space.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -166,6 +169,9 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
         strides: the window's step along each axis in space.
         pads: "SAME", "VALID", or a pair (before, after) for each axis in space.
         batch_group_count: how many groups the batch is in.
+
+    Raises:
+        TypeError: there are not as many pads as axes of space.
 
     Example:
         >>> from gradix import lax

@@ -231,6 +231,9 @@ def _from_end(i, n):
 def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """`operand[index]` along `axis`, which stays with size 1 unless `keepdims` is False.
 
+    Raises:
+        IndexError: `index` is out of bounds.
+
     Example:
         >>> from gradix import lax
         >>> lax.index_in_dim(lax.iota("int32", 6), -1, keepdims=False)
@@ -253,6 +256,9 @@ def pad(operand, padding_value, padding_config) -> Array:
         operand: an array.
         padding_value: a scalar of its dtype.
         padding_config: for each axis `(low, high, interior)`; negative `low` and `high` remove elements.
+
+    Raises:
+        ValueError: `padding_config` does not hold three numbers for each axis.
 
     Example:
         >>> from gradix import lax

@@ -179,6 +179,9 @@ def helmert(n, full: bool = False) -> Array:
     Returns:
         Shape (n - 1, n), or (n, n) with `full`.
 
+    Raises:
+        ValueError: `n` is not positive.
+
     Example:
         >>> from gradix.scipy import linalg
         >>> linalg.helmert(2)

@@ -166,6 +166,9 @@ def companion(a) -> Array:
     Args:
         a: coefficients from the highest power on, two at least, in the last axis; the first is not zero.
 
+    Raises:
+        ValueError: `a` has less than two elements along its last axis.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix.scipy import linalg
@@ -246,6 +249,9 @@ def leslie(f, s) -> Array:
     Args:
         f: how many are born of each age, in the last axis; two ages at least.
         s: which part of each age but the last survives. Leading axes broadcast.
+
+    Raises:
+        ValueError: `f` has less than two elements along its last axis, or `s` not one less than `f`.
 
     Example:
         >>> import gradix.numpy as jnp

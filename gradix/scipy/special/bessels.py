@@ -91,6 +91,9 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
     Returns:
         Shape (v + 1, ...).
 
+    Raises:
+        ValueError: `z` is complex, or `v` negative.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.bessel_jn(1.0, v=1).round(4)

@@ -82,6 +82,9 @@ def entr(x) -> Array:
 def rel_entr(p, q) -> Array:
     """p · log(p / q): the term of a relative entropy; 0 where p is 0, ∞ outside of its domain.
 
+    Raises:
+        ValueError: an operand is complex.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.rel_entr(1.0, 1.0)

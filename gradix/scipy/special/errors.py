@@ -99,6 +99,9 @@ _FAR = ((3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443
 def ndtri(p) -> Array:
     """The inverse of `ndtr`: the point below which a standard normal number lies with probability `p`.
 
+    Raises:
+        TypeError: `p` is of another dtype than float32 and float64.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.ndtri(0.5)
@@ -151,6 +154,10 @@ def log_ndtr(x, series_order: int = 3) -> Array:
     Args:
         x: an array.
         series_order: terms of the asymptotic series used far below 0, at most 30.
+
+    Raises:
+        TypeError: `x` is of another dtype than float32 and float64, or `series_order` no integer.
+        ValueError: `series_order` is not within [0, 30].
 
     Example:
         >>> from gradix.scipy import special

@@ -125,6 +125,9 @@ def polygamma(n, x) -> Array:
         n: an integer, not negative.
         x: where.
 
+    Raises:
+        ValueError: `n` is of no integers.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.polygamma(1, 1.0).round(5)
