@@ -39,6 +39,16 @@ class SingleOperations(Windows):
             f"window_dimensions = {i64_array(sizes)}, window_strides = {i64_array(strides)}, "
             f"padding = dense<0> : tensor<{out.ndim}x2xi64>"))
 
+    def cholesky(self, x: Value) -> Value:
+        """The lower factor of Hermitian matrices; what stands above its diagonal is left open."""
+        return self.op("cholesky", x.aval, x, attrs="lower = true")
+
+    def triangular_solve(self, a: Value, b: Value, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose: str) -> Value:
+        """X with `op(a) X = b`, or `X op(a) = b`; `transpose` is NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
+        return self.op("triangular_solve", b.aval, a, b, attrs=(
+            f"left_side = {_truth(left_side)}, lower = {_truth(lower)}, unit_diagonal = {_truth(unit_diagonal)}, "
+            f"transpose_a = #stablehlo<transpose {transpose}>"))
+
     def fft(self, out, x: Value, kind: str, lengths: Sequence[int]) -> Value:
         """The Fourier transform over the last axes; `kind` is FFT, IFFT, RFFT or IRFFT."""
         return self.op("fft", out, x, attrs=f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {i64_array(lengths)}")

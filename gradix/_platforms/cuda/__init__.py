@@ -1,4 +1,5 @@
-"""XLA:GPU on CUDA: nothing is known yet that it should be asked for otherwise."""
+"""XLA:GPU on CUDA: factorizations are its own, by cuSOLVER and cuBLAS. Nothing of this has run on hardware."""
+from gradix._platforms.factorizations import REWRITES as _FACTORIZATIONS
 
-REWRITES: tuple = ()
+REWRITES: tuple = _FACTORIZATIONS
 CHOICES: tuple = ()

@@ -1,4 +1,5 @@
-"""XLA:TPU: nothing is known that it should be asked for otherwise; products take the precision that they are given."""
+"""XLA:TPU: factorizations are its own; products take the precision that they are given. Nothing of this has run on hardware."""
+from gradix._platforms.factorizations import REWRITES as _FACTORIZATIONS
 
-REWRITES: tuple = ()
+REWRITES: tuple = _FACTORIZATIONS
 CHOICES: tuple = ()

@@ -1,0 +1,34 @@
+"""Factorizations as StableHLO's own operations, for platforms whose XLA has them and where LAPACK is not."""
+from __future__ import annotations
+
+from gradix._core import dtypes
+from gradix._ops.complex_parts import conj_p
+from gradix._ops.linalg.base import emit_triangle
+from gradix._ops.linalg.triangular import cholesky_p, triangular_solve_p
+from gradix._platforms.records import CORRECTNESS, Rewrite
+
+_EVIDENCE = "docs/design/adding-a-rewrite.md#other-platforms"
+
+
+def _has_elements(site) -> bool:
+    return site.is_static() and bool(site.out.size)
+
+
+def _cholesky(em, site, x):
+    return emit_triangle(em, em.cholesky(x), lower=True)
+
+
+def _triangular_solve(em, site, a, b):
+    params = site.params
+    conjugated, transposed = params["conjugate_a"] and a.aval.dtype in dtypes.COMPLEX, params["transpose_a"]
+    if conjugated and not transposed:
+        a = em.lower(conj_p, a.aval, a, input_dtype=a.aval.dtype)
+    transpose = "NO_TRANSPOSE" if not transposed else "ADJOINT" if conjugated else "TRANSPOSE"
+    return em.triangular_solve(a, b, left_side=params["left_side"], lower=params["lower"],
+                               unit_diagonal=params["unit_diagonal"], transpose=transpose)
+
+
+REWRITES = (
+    Rewrite("cholesky_by_xla", (cholesky_p,), _cholesky, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("triangular_solves_by_xla", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _has_elements, CORRECTNESS),
+)
