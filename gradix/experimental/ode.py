@@ -15,7 +15,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.autodiff import vjp as _vjp
 from gradix._api.derivatives.custom_derivatives import custom_vjp as _custom_vjp
-from gradix._api.inspect import closure_convert as _closure_convert
+from gradix._api.inspect import closure_convert as _closure_convert, eval_shape as _eval_shape
 from gradix._api.mapping.vmap import vmap as _vmap
 from gradix._base.listing import listing as _listing
 from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
@@ -69,15 +69,17 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
         if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
             raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the function close "
                             "over what is none.")
-    y0 = _tree_map(jnp.asarray, y0)
-    t = jnp.asarray(t)
+    y0, t = _tree_map(jnp.asarray, y0), jnp.asarray(t)
+    if t.shape[0]:
+        # A state that is a Python number takes the dtype of the slope.
+        y0 = _tree_map(lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)), y0, _eval_shape(func, y0, t[0], *args))
     converted, consts = _closure_convert(lambda y, t, args: func(y, t, *args), y0, t[0], args)
     flat0, unravel = _ravel(y0)
     settings = float(rtol), float(atol), float(mxstep), float(hmax)
 
     def slope(y, s, given):
         args, consts = given
-        return _ravel(converted(unravel(y), s, args, *consts))[0]
+        return _ravel(converted(unravel(y), s, args, *consts))[0].astype(y.dtype)
 
     ys = _solve(slope, settings, flat0, t, (args, tuple(consts)))
     return _each_row(unravel, ys)
@@ -168,7 +170,7 @@ def _integrate(slope, settings, y0, ts, given):
     times = ts * sign
 
     def f(y, t):
-        return slope(y, t * sign, given) * sign.astype(y.dtype)
+        return slope(y, (t * sign).astype(ts.dtype), given) * sign.astype(y.dtype)
 
     def to_next(state, target):
         def going(state):

@@ -32,8 +32,9 @@ def test_networks_are_jaxs(name):
     assert tuple(shape) == tuple(map(int, shape_jax))
     for a, b in zip(gradix.tree.leaves(params), jax.tree.leaves(params_jax)):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    out = apply(params, IMAGES, rng=random.PRNGKey(2))
-    np.testing.assert_allclose(out, apply_jax(params_jax, IMAGES, rng=jax.random.PRNGKey(2)), rtol=1e-4, atol=1e-5)
+    out = apply(params, jnp.asarray(IMAGES, float), rng=random.PRNGKey(2))
+    wanted = apply_jax(params_jax, jax.numpy.asarray(IMAGES, float), rng=jax.random.PRNGKey(2))
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)
     assert out.shape == tuple(shape)
 
 

@@ -76,8 +76,9 @@ def test_values_and_gradients_are_jaxs():
     def cases(lib, np_, o):
         def loss(y0, ts, a, b):
             return (o.odeint(driven_by(np_), y0, ts, a, b, rtol=1e-6, atol=1e-6) ** 2).sum()
-        return [o.odeint(driven_by(np_), 1.0, TIMES, 0.5, 2.0), lib.grad(loss, (0, 1, 2, 3))(1.0, TIMES, 0.5, 2.0),
-                o.odeint(lambda y, t: 1j * y, np_.complex64(1.0), TIMES)]
+        times = np_.asarray(TIMES, float)
+        return [o.odeint(driven_by(np_), 1.0, times, 0.5, 2.0), lib.grad(loss, (0, 1, 2, 3))(1.0, times, 0.5, 2.0),
+                o.odeint(lambda y, t: 1j * y, np_.asarray(1.0, complex), times)]
 
     def driven_by(np_):
         return lambda y, t, rate, frequency: -rate * y + np_.sin(frequency * t)
