@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries
 from gradix._core.dtypes import dtype_name
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -43,6 +44,13 @@ class SparseProduct(Primitive):
         if starts and starts[0].shape != (height + 1,):
             raise TypeError(f"sparse_product requires the starts of {height} rows and an end, got shape {starts[0].shape}.")
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
+
+    def divide(self, mesh, avals, outs, params):
+        """Columns of the dense matrix are multiplied each on its own."""
+        (rows, columns), others = entries(avals[3]), [a for i, a in enumerate(avals) if i != 3]
+        if rows is not None or any(e is not None for a in others for e in entries(a)):
+            return super().divide(mesh, avals, outs, params)
+        return [(None, columns)]
 
     def host(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype in _OF_SCIPY:
