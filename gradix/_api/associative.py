@@ -5,16 +5,25 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gradix._api.control import cond
 from gradix._api.flat_functions import arrays
+from gradix._api.loops import scan
 from gradix._base.tree import tree_flatten as flatten
-from gradix._ops.arithmetic import add
+from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._ops.arithmetic import add, sub
 from gradix._ops.bitwise import bitwise_or
+from gradix._ops.comparison import ge, lt
+from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.indexing.dynamic_slicing import dynamic_slice
 from gradix._ops.indexing.slicing import pad, slice
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import scalar_like
-from gradix._ops.shape import rev
+from gradix._ops.select import select
+from gradix._ops.shape import broadcast_in_dim, rev
 
 _BOOL = np.dtype(bool)
+_DOUBLINGS = 31         # sizes are of 32 bits
 
 
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
@@ -54,7 +63,8 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
             raise ValueError(f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}.")
         return arrays("associative_scan", outs, tree, "the output of fn ")
 
-    results = _prefixes(combine, leaves, axis)
+    open_size = is_symbolic_shape(sizes[:1])
+    results = _doubled(combine, leaves, axis) if open_size else _prefixes(combine, leaves, axis)
     return tree.unflatten([rev(x, (axis,)) for x in results] if reverse else results)
 
 
@@ -76,6 +86,26 @@ def _prefixes(combine, xs, axis: int) -> list:
     even = combine(before, _every(xs, axis, 2, n, 2))
     even = [concatenate([first, e], axis) for first, e in zip(_every(xs, axis, 0, 1, 1), even)]
     return [_interleaved(e, o, axis) for e, o in zip(even, odd)]
+
+
+def _doubled(combine, xs, axis: int) -> list:
+    """Combine each element with the one 1, 2, 4, ... before it, as often as the size asks for that is known when the program runs."""
+    n = xs[0].aval.shape[axis]
+    size = convert_element_type(n.__jax_array__(), np.int32)
+
+    def before(x, d):
+        starts = [scalar_like(d, 0)] * x.aval.ndim
+        starts[axis] = sub(size, d)
+        return dynamic_slice(concatenate([x, x], axis), starts, x.aval.shape)
+
+    def step(d, *xs):
+        places = ge(broadcasted_iota(np.int32, (n,), 0), d)
+        joined = combine([before(x, d) for x in xs], list(xs))
+        return [select(broadcast_in_dim(places, x.aval.shape, (axis,)), y, x) for x, y in zip(xs, joined)]
+
+    def body(xs, d):
+        return cond(lt(d, size), step, lambda d, *xs: list(xs), d, *xs), None
+    return scan(body, xs, np.asarray([1 << k for k in range(_DOUBLINGS)], np.int32))[0]
 
 
 def _every(xs, axis: int, start: int, stop: int, stride: int) -> list:

@@ -22,7 +22,7 @@ def first_places(mask, size: int):
     count, slots = lax.cumsum(convert(mask, dtype)), lax.iota(dtype, size)
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
     there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
-    if n >= _LONG and 4 * size * n.bit_length() < n:
+    if type(n) is int and n >= _LONG and 4 * size * n.bit_length() < n:
         return lax.select(there, count_by_halving(count, slots, lax.le, dtype), lax.full((size,), number(0, dtype))), there
     slot = lax.select(mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype)))
     numbers = lax.ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,),

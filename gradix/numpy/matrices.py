@@ -10,6 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape, larger
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy import matrix_host_implementations
@@ -17,9 +18,10 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, known_int, no_out
 from gradix.numpy.elementary import i0
 from gradix.numpy.placement import place
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, numeric_operand
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, number_of, numeric_operand
 from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import sum
+from gradix.numpy.selection import where
 
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype("int32")
@@ -220,7 +222,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
         >>> jnp.diag_indices(2)
         (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    n, ndim = as_int(n), as_int(ndim)
+    n, ndim = as_dim(n), as_int(ndim)
     for name, value in (("n", n), ("ndim", ndim)):
         if value < 0:
             raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
@@ -390,6 +392,9 @@ def vander(x, N: int | None = None, increasing: bool = False) -> Array:
 def _window(name: str, M, formula):
     M = known_int(int(M) if type(M) is float else M, f"M argument of jnp.{name}")
     dtype = dtypes.python_scalar_dtype(float)
+    if is_symbolic_shape((M,)):
+        points = formula(lax.iota(dtype, M), larger(M - 1, 1), lambda v: number(v, dtype))
+        return where(lax.le(number_of(M, dtype), number(1.0, dtype)), number(1.0, dtype), points)
     if M <= 1:
         return lax.full((max(M, 0),), number(1.0, dtype))
     return formula(lax.iota(dtype, M), M - 1, lambda v: number(v, dtype))
@@ -399,7 +404,7 @@ def _cosines(n, last, num, *weights):
     """A sum of cosines of whole multiples of the angle 2πn / last."""
     out = None
     for i, w in enumerate(weights):
-        angle = lax.div(lax.mul(num(2 * math.pi * i), n), num(float(last)))
+        angle = lax.div(lax.mul(num(2 * math.pi * i), n), number_of(last, n.dtype))
         part = lax.mul(num(w), lax.cos(angle)) if i else num(w)
         out = part if out is None else lax.add(out, part)
     return out
@@ -414,7 +419,7 @@ def bartlett(M: int) -> Array:
         Array([0., 1., 0.], dtype=float32)
     """
     return _window("bartlett", M, lambda n, last, num: lax.sub(
-        num(1.0), lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), num(float(last))), num(float(last))))))
+        num(1.0), lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), number_of(last, n.dtype)), number_of(last, n.dtype)))))
 
 
 def blackman(M: int) -> Array:
@@ -462,7 +467,7 @@ def kaiser(M: int, beta) -> Array:
     beta = convert(as_operand("kaiser", beta, 1), dtype)
 
     def formula(n, last, num):
-        half = num(0.5 * last)
+        half = lax.mul(num(0.5), number_of(last, n.dtype))
         side = lax.sub(num(1.0), lax.square(lax.div(lax.sub(n, half), half)))
         return lax.div(i0(lax.mul(beta, lax.sqrt(side))), i0(beta))
 

@@ -29,6 +29,11 @@ _numbers: dict[tuple, ArrayImpl] = {}
 
 # -- single values -------------------------------------------------------------------------------------------------
 
+def number_of(n, dtype):
+    """A size, symbolic or not, as a scalar of a dtype."""
+    return number(float(n), dtype) if type(n) is int else convert(n.__jax_array__(), dtype)
+
+
 def number(x, dtype, weak: bool = False) -> ArrayImpl:
     """A Python number as a 0-d array of `dtype`; the same number gives the same array.
 

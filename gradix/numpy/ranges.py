@@ -19,7 +19,15 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, known_int
 from gradix.numpy.elementary import log10
 from gradix.numpy.placement import place
-from gradix.numpy.promotion import broadcast_to, common_shape, convert, number, promote_dtypes_inexact, value_of
+from gradix.numpy.promotion import (
+    broadcast_to,
+    common_shape,
+    convert,
+    number,
+    number_of,
+    promote_dtypes_inexact,
+    value_of,
+)
 from gradix.numpy.selection import where
 
 
@@ -150,10 +158,24 @@ def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = 
     return (out, step) if retstep else out
 
 
+def _spaced_openly(first, last, num, endpoint: bool, dtype):
+    """As `_spaced`, of a number that is known when the program runs, and may be 1."""
+    shape, real = first.aval.shape, dtypes.real_dtype(dtype)
+    step = lax.div(lax.sub(last, first), number_of(num - 1 if endpoint else num, dtype))
+    places = lax.iota(real, num)
+    t = lax.div(places, lax.max(number_of(num - 1 if endpoint else num, real), number(1.0, real)))
+    t = convert(lax.reshape(t, (num, *(1,) * len(shape))), dtype)
+    head, tail = (lax.reshape(v, (1, *shape)) for v in (first, last))
+    out = lax.add(lax.mul(head, lax.sub(number(1.0, dtype), t)), lax.mul(tail, t))
+    return (where(lax.eq(t, number(1.0, dtype)), tail, out) if endpoint else out), step
+
+
 def _spaced(first, last, num: int, endpoint: bool, dtype):
     """The numbers along a new first axis, and their distance."""
     shape = first.aval.shape
     parts = num - 1 if endpoint else num
+    if is_symbolic_shape((num,)):
+        return _spaced_openly(first, last, num, endpoint, dtype)
     if num > 1:
         gap = number(float(parts), dtype)
         step = lax.div(lax.sub(last, first), gap)

@@ -212,7 +212,7 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
     for d, n in enumerate(x.aval.shape):
         place = [1] * x.aval.ndim
         place[d] = n
-        index.append(i if d == axis else np.arange(n, dtype=np.int32).reshape(place))
+        index.append(i if d == axis else lax.reshape(lax.iota(np.int32, n), tuple(place)))
     return lax.reshape(IndexUpdateHelper(x)[tuple(index)].set(values, mode=mode), shape)
 
 
@@ -267,7 +267,7 @@ def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
     if len(shape) > 2 and len(set(shape)) > 1:
         raise ValueError(f"All dimensions of input must be of equal length, got shape {shape}.")
     n = min(shape)
-    i = np.arange(n, dtype=np.int32)
+    i = lax.iota(np.int32, n)
     v = v if v.aval.size == 1 and not v.aval.ndim else resize(ravel(v), (n,))
     return IndexUpdateHelper(x)[(i,) * len(shape)].set(v)
 

@@ -11,6 +11,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.random.generators import draws_together
@@ -43,6 +44,8 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     """
     if out_sharding is not None:
         return divided(permutation, out_sharding, key, x, axis, independent)
+    if is_symbolic_shape((x,)):
+        return _shuffled_numbers(take_key("permutation", key), x)
     x = parameter("permutation", x)
     if not x.aval.shape:
         if x.aval.dtype not in dtypes.INTEGER:
@@ -79,16 +82,32 @@ def _rounds(shape) -> int:
 
 def _is_sorted_at_once(key, shape) -> bool:
     """Whether `_order` does it: several rounds, along one axis, of keys whose bits are the same drawn together."""
+    if is_symbolic_shape(shape):
+        return False
     return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not draws_together(key.aval.dtype)
 
 
 @sampler
 def _shuffle(key, x, *, shape, axis):
+    if is_symbolic_shape(shape):
+        return _shuffle_openly(key, x, shape, axis)
     if _is_sorted_at_once(key, shape):
         return take_along(x, _order(key, shape=shape), axis)
     for _ in range(_rounds(shape)):
         key, subkey = split_keys(key, 2)
         _, x = lax.sort_key_val(random_bits(subkey, 32, shape), x, axis)
+    return x
+
+
+def _shuffle_openly(key, x, shape, axis: int):
+    """As many rounds as the size asks for that is known when the program runs, three at most for 32 bits."""
+    size = lax.convert_element_type(math.prod(shape).__jax_array__(), np.float32)
+
+    def sorted_once(subkey, x):
+        return lax.sort_key_val(random_bits(subkey, 32, shape), x, axis)[1]
+    for i in range(3):
+        key, subkey = split_keys(key, 2)
+        x = lax.cond(lax.gt(size, np.float32(math.exp(i * _ROUND))), sorted_once, lambda _, x: x, subkey, x)
     return x
 
 

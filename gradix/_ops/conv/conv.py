@@ -5,6 +5,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.divisions import entries, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -14,7 +15,8 @@ from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimens
 from gradix._ops.conv.host import convolve
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dot import rounded_to
-from gradix._ops.operands import as_operand
+from gradix._ops.indexing.slicing import pad
+from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.shape import reshape, rev
 from gradix._ops.sharding import divided
@@ -291,11 +293,23 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     rhs_dilation = per_axis(name, "rhs_dilation", rhs_dilation, n)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.requested_dtype(preferred_element_type, name)
+    pads = _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation)
+    if any(map(is_symbolic_shape, pads)):
+        lhs = _padded(lhs, pads, lhs_dilation, numbers)
+        pads, lhs_dilation = ((0, 0),) * n, (1,) * n
     return bind(conv_general_dilated_p, (lhs, rhs), {
-        "window_strides": strides, "padding": _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation),
+        "window_strides": strides, "padding": pads,
         "lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "dimension_numbers": numbers,
         "feature_group_count": feature_group_count.__index__(), "batch_group_count": batch_group_count.__index__(),
         "precision": canonicalize_precision(precision), "preferred_element_type": preferred_element_type})
+
+
+def _padded(lhs, pads, dilation, numbers):
+    """The operand with padding of symbolic sizes, which are no attributes of the operation."""
+    config = [(0, 0, 0)] * lhs.aval.ndim
+    for axis, (low, high), d in zip(numbers.lhs_spec[2:], pads, dilation):
+        config[axis] = (low, high, d - 1)
+    return pad(lhs, scalar_like(lhs, 0), config)
 
 
 def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tuple:
@@ -308,7 +322,7 @@ def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tu
         k = [dilated(rhs.aval.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
         return tuple(padtype_to_pads(n, k, strides, padding))
     try:
-        pads = tuple([(low.__index__(), high.__index__()) for low, high in padding])
+        pads = tuple([(as_dim(low), as_dim(high)) for low, high in padding])
     except (TypeError, AttributeError, ValueError):
         raise ValueError("padding argument to conv_general_dilated should be a string or a sequence of (low, high) "
                          f"pairs, got {padding}") from None

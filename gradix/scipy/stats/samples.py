@@ -66,7 +66,7 @@ def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool 
     else:
         rows = jnp.sort(rows, axis=-1)
         same = (rows[..., 1:] == rows[..., :-1]) | ((rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1]))
-        numbers = np.arange(n, dtype=np.int32)
+        numbers = lax.iota(np.int32, n)
         starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
         lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
         best = jnp.argmax(lengths, -1, keepdims=True)
@@ -122,7 +122,7 @@ def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy:
 def _sorted_ranks(rows, method: str):
     """The ranks of elements that are sorted."""
     n, last = rows.shape[-1], rows.ndim - 1
-    numbers = np.arange(n, dtype=np.int32)
+    numbers = lax.iota(np.int32, n)
     new = jnp.concatenate([jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1)
     if method == "dense":
         return jnp.cumsum(new, -1).astype(float)
