@@ -21,8 +21,8 @@ def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool 
 
     Example:
         >>> import gradix, gradix.numpy as jnp
-        >>> from gradix.sharding import PartitionSpec as P
-        >>> shard_map(lambda x: x + 1, gradix.make_mesh((1,), ("i",)), P("i"), P("i"))(jnp.zeros(2))
+        >>> from gradix.sharding import Mesh, PartitionSpec as P
+        >>> shard_map(lambda x: x + 1, Mesh(gradix.devices()[:1], "i"), P("i"), P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep,

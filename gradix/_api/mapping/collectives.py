@@ -399,9 +399,9 @@ def pcast(x, axis_name, *, to: str):
 
     Example:
         >>> import gradix, gradix.numpy as jnp
-        >>> from gradix.sharding import PartitionSpec as P
+        >>> from gradix.sharding import Mesh, PartitionSpec as P
         >>> ones = lambda x: x + gradix.lax.pcast(jnp.ones(()), "i", to="varying")
-        >>> gradix.shard_map(ones, mesh=gradix.make_mesh((1,), ("i",)), in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
+        >>> gradix.shard_map(ones, mesh=Mesh(gradix.devices()[:1], "i"), in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
     if to != "varying":

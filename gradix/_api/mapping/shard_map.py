@@ -60,8 +60,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
 
     Example:
         >>> import gradix, gradix.numpy as jnp
-        >>> from gradix.sharding import PartitionSpec as P
-        >>> mesh = gradix.make_mesh((1,), ("i",))
+        >>> from gradix.sharding import Mesh, PartitionSpec as P
+        >>> mesh = Mesh(gradix.devices()[:1], "i")
         >>> total = gradix.shard_map(lambda x: gradix.lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
         >>> total(jnp.arange(4.0))
         Array(6., dtype=float32)
@@ -247,7 +247,7 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
 
     Example:
         >>> import gradix, gradix.numpy as jnp
-        >>> with gradix.set_mesh(gradix.make_mesh((1,), ("i",))):
+        >>> with gradix.set_mesh(gradix.sharding.Mesh(gradix.devices()[:1], "i")):
         ...     gradix.smap(lambda x: x * 2, in_axes=0, out_axes=0, axis_name="i")(jnp.arange(2.0))
         Array([0., 2.], dtype=float32)
     """
