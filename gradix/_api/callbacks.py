@@ -32,8 +32,7 @@ def _flat_callback(callback, tree, out_tree, result_avals):
             told = "\n".join([f"  at result{keystr(path)}: declared {want}, returned {have}" for path, want, have, _ in
                               equality_errors(out_tree.unflatten(result_avals), outs)])
             raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
-                            "has "
-                            f"{out_tree}.\n{told}")
+                            f"has {out_tree}.\n{told}")
         return leaves
 
     call.__name__ = name_of(callback)

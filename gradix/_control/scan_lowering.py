@@ -8,7 +8,7 @@ from gradix._core.aval import make_aval
 
 
 class Loop:
-    """Spells one scan."""
+    """Lowers one scan."""
 
     __slots__ = ("em", "jaxpr", "consts", "xs", "length", "reverse", "num_carry", "index")
 

@@ -82,7 +82,7 @@ class PlacedProgram:
     Args:
         avals: the types of the arguments, with their places.
         in_shardings, out_shardings: what the user asks of each, or None.
-        lowered: its module, if it has been spelled already.
+        lowered: its module, if it has been lowered already.
     """
 
     __slots__ = ("executable", "takes", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded", "call",
@@ -99,7 +99,7 @@ class PlacedProgram:
         elif mesh.are_all_axes_explicit:
             outs = [o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a))) for o, a in zip(outs, closed.out_avals)]
         if lowered is None:
-            lowered = spelled(closed, name, home, ins, outs, donated, keep_unused)
+            lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
         options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
         self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
@@ -121,7 +121,7 @@ class PlacedProgram:
         self.call = _caller(self)
 
 
-def spelled(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), keep_unused: bool = False,
+def lower_placed(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), keep_unused: bool = False,
             places: bool = False) -> LoweredModule:
     """The module of a program for a home."""
     if home.mesh is None:

@@ -32,7 +32,7 @@ _MAX_DEPTH = 60     # of calls inside of calls; deeper ones are written in place
 
 
 class Emitter(Contractions):
-    """Spells one module.
+    """Writes one module.
 
     Args:
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.

@@ -40,7 +40,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
                 platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
                 out_shardings=(), rewrites: Mapping[Any, tuple] = NO_REWRITES,
                 dimensions: OpenDimensions | None = None) -> LoweredModule:
-    """Spell a program as a StableHLO module.
+    """Lower a program to a StableHLO module.
 
     Args:
         closed_jaxpr: the program, dead code already gone.

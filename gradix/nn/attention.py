@@ -83,8 +83,7 @@ def _check_shapes(q, k, v) -> None:
     ok = q.ndim == k.ndim == v.ndim == 4 and k.shape == v.shape and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
     if not ok or q.shape[2] % k.shape[2]:
         raise ValueError("dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a "
-                         "multiple of K; "
-                         f"got query {q.shape}, key {k.shape}, value {v.shape}.")
+                         f"multiple of K; got query {q.shape}, key {k.shape}, value {v.shape}.")
     if not q.dtype == k.dtype == v.dtype:
         raise ValueError(f"query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}.")
 

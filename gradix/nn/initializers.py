@@ -196,16 +196,14 @@ def _scaled(distribution: str, key, variance, shape, dtype):
         drawn = _cut_normal(key, 2, shape, dtype) if is_complex else random.truncated_normal(key, -2, 2, shape, dtype)
         return drawn * deviation
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}. Distributions are "
-                     "'normal', "
-                     "'truncated_normal' and 'uniform'.")
+                     "'normal', 'truncated_normal' and 'uniform'.")
 
 
 def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
     """How many inputs reach an output, and how many outputs an input."""
     if len(shape) <= 1:
         raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with "
-                         "default "
-                         f"in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly.")
+                         f"default in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly.")
     inputs, outputs, batch = [_sizes(shape, axis) for axis in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / inputs / outputs / batch
     return inputs * field, outputs * field

@@ -139,7 +139,7 @@ def _spelled(labels) -> str:
 
 @lru_cache(4096)
 def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
-    """The labels of each operand and of the result, every "..." spelled out."""
+    """The labels of each operand and of the result, every "..." written out."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")

@@ -196,9 +196,9 @@ def _log_of_sum(x, y, power, per_log: float):
 def _wrapped(angle, half: float):
     """An angle brought to [-half, half)."""
     whole = like(angle, 2 * half)
-    turned = lax.rem(lax.add(angle, like(angle, half)), whole)
-    turned = where(lax.lt(turned, like(angle, 0.0)), lax.add(turned, whole), turned)
-    return lax.sub(turned, like(angle, half))
+    wrapped = lax.rem(lax.add(angle, like(angle, half)), whole)
+    wrapped = where(lax.lt(wrapped, like(angle, 0.0)), lax.add(wrapped, whole), wrapped)
+    return lax.sub(wrapped, like(angle, half))
 
 
 # -- angles and the cardinal sine ----------------------------------------------------------------------------------

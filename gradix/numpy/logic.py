@@ -160,7 +160,7 @@ def bitwise_xor(x, y):
 
 
 def invert(x, /) -> Array:
-    """All bits turned over, elementwise; of booleans, their `not`.
+    """All bits inverted, elementwise; of booleans, their `not`.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -372,7 +372,7 @@ def flipud(m) -> Array:
 
 @replayed
 def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
-    """`m` turned by k quarters of a circle in the plane of two axes, from the first towards the second.
+    """`m` rotated by k quarters of a circle in the plane of two axes, from the first towards the second.
 
     Raises:
         ValueError: the axes are one.

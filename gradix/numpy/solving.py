@@ -174,8 +174,8 @@ def _slogdet_lu_jvp(primals, tangents):
     slope = reductions.sum(lax.linalg._diagonal(_solve_stack(x, t)), axis=-1)
     if x.aval.dtype not in dtypes.COMPLEX:
         return (sign, size), (lax.full_like(sign, 0), slope)
-    turned = lax.complex(lax.full_like(size, 0), lax.imag(slope))
-    return (sign, size), (sign * turned, lax.real(slope))
+    rotated = lax.complex(lax.full_like(size, 0), lax.imag(slope))
+    return (sign, size), (sign * rotated, lax.real(slope))
 
 
 def _slogdet_qr(x):

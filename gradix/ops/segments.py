@@ -34,8 +34,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
                          f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data "
-                         "so that "
-                         "its first axis is that of segment_ids.")
+                         "so that its first axis is that of segment_ids.")
     count = _count(name, ids) if num_segments is None else index(num_segments)
     if count < 0:
         raise ValueError(f"num_segments must be non-negative, {name} got {count}.")
@@ -63,13 +62,11 @@ def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique
 def _count(name: str, ids) -> int:
     """One more than the largest id."""
     if is_unknown(ids):
-        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments "
-                                           "depends on "
+        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments depends on "
                                            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
     if not ids.aval.size:
         raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "
-                         "segment_ids. "
-                         "Give num_segments.")
+                         "segment_ids. Give num_segments.")
     top = lax.reduce_max(ids, tuple(range(ids.aval.ndim))) if isinstance(ids, Tracer) else ids.host.max()
     return max(int(top) + 1, 0)
 

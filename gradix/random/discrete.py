@@ -136,8 +136,7 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
 def _logits_dtype(logits):
     if logits.aval.dtype not in dtypes.FLOAT:
         raise ValueError(f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. "
-                         "They are log "
-                         "probabilities: write jnp.log(p), or logits.astype(float).")
+                         "They are log probabilities: write jnp.log(p), or logits.astype(float).")
     return logits.aval.dtype
 
 

@@ -143,8 +143,7 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
         return _broadcast(shapes)
     shape = shape_of(name, shape)
     if any(shapes) and _broadcast([shape, *shapes]) != shape:
-        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
-                         "broadcast "
+        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which broadcast "
                          f"to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a larger one.")
     return shape
 

@@ -119,8 +119,7 @@ def _bound(name: str, x, shape):
     own = x.aval.shape
     if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
         raise TypeError(f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast "
-                        "to "
-                        f"shape={shape}. Give shape={own}, or reshape {name}.")
+                        f"to shape={shape}. Give shape={own}, or reshape {name}.")
     return x
 
 

@@ -53,8 +53,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
     dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if dtype not in dtypes.INTEGER:
         raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers and "
-                        "convert "
-                        "them, or use random.uniform for floats, random.bernoulli for booleans.")
+                        "convert them, or use random.uniform for floats, random.bernoulli for booleans.")
     if type(minval) is int and type(maxval) is int:
         minval, maxval = _checked("minval", minval), _checked("maxval", maxval)
         shape = parameter_shape("randint", shape)
@@ -70,8 +69,7 @@ def _checked(name: str, x: int) -> int:
     info = np.iinfo(dtypes.python_scalar_dtype(int))
     if not info.min <= x <= info.max:
         raise OverflowError(f"randint got {name}={x}, which does not fit {dtypes.python_scalar_dtype(int)}. Draw "
-                            "32-bit "
-                            "parts with random.bits, or enable 64-bit integers with jax_enable_x64.")
+                            "32-bit parts with random.bits, or enable 64-bit integers with jax_enable_x64.")
     return x
 
 

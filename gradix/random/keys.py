@@ -58,8 +58,7 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     if keys.aval.shape:
         shape = (*keys.aval.shape, *keys.aval.dtype.key_shape) if raw else keys.aval.shape
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
-                         "gradix.vmap for "
-                         f"batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
+                         f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
     return keys, raw
 
 
@@ -179,8 +178,7 @@ def _seed(name: str, seed) -> Array:
 def _python_seed(seed: int) -> ArrayImpl:
     if not -1 << 63 <= seed < 1 << 63:
         raise OverflowError(f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
-                            "integers "
-                            "of 32 bits, or 64 with jax_enable_x64; take seed % 2**32.")
+                            "integers of 32 bits, or 64 with jax_enable_x64; take seed % 2**32.")
     dtype = dtypes.python_scalar_dtype(int)
     if dtype.itemsize == 4:
         seed = (seed + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -342,8 +340,7 @@ def _fold_data(data) -> Array:
     x: Any = data if isinstance(data, Tracer) else as_array(data)
     if x.aval.shape:
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use "
-                        "gradix.vmap for "
-                        "batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
+                        "gradix.vmap for batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
     return convert(x, U32)
 
 

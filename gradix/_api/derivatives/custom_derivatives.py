@@ -221,8 +221,7 @@ def _rule_tangent(name, rule, y, t):
         return None
     t = as_array(t)
     if (t.aval.shape, t.aval.dtype) != (want.shape, want.dtype):
-        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent "
-                        "outputs with "
+        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs with "
                         f"equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
                         f"expecting tangent {want}.")
     return t
@@ -292,14 +291,12 @@ class custom_vjp(_Custom):
                 given.insert(n, a)
             pair = fwd(*given)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
-                                "(list or "
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair (list or "
                                 "tuple of length two) where the first element represents the primal output and the "
                                 f"second the residuals, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             if out.setdefault("tree", y_tree) != y_tree:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
-                                "whose first "
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair whose first "
                                 f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             res, res_tree = flatten(pair[1])
             is_array = [_is_array_like(r) and type(r) is not bool for r in res]       # a bool is for Python's `if`

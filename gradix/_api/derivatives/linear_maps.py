@@ -37,16 +37,14 @@ def tangent_of(name, aval, t, index):
         if getattr(t, "dtype", None) == _FLOAT0:
             return None
         got = as_array(t).aval
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        "int/bool "
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
                         f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
                         f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
                         f"Pass np.zeros(shape, gradix.dtypes.float0).")
     t = as_array(t)
     got = t.aval
     if got.dtype != want.dtype:
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        "int/bool "
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
                         f"primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and so expected "
                         f"tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf {index}).")
     if got.shape != want.shape:
@@ -64,8 +62,7 @@ def _cotangent(ct, aval, index):
         if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
                 == want.dtype:
             return convert_element_type(ct, want.dtype)
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
-                         "expected "
+        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but expected "
                          f"{want} because the corresponding output of the function had type {aval} (output {index}).")
     return ct
 

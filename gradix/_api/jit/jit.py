@@ -330,7 +330,7 @@ class JitFunction:
         return stages.Traced(self._trace_for(args, kwargs), tree, types)
 
     def lower(self, *args, **kwargs) -> stages.Lowered:
-        """The function traced and spelled for XLA: `f.lower(x).compile()` is `f` compiled for `x`."""
+        """The function traced and lowered to StableHLO: `f.lower(x).compile()` is `f` compiled for `x`."""
         return self.trace(*args, **kwargs).lower()
 
     def _trace_for(self, args, kwargs) -> Traced:

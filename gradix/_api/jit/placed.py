@@ -17,7 +17,7 @@ from gradix._core.named_sharding import parts_of
 from gradix._core.operators import Array
 from gradix._core.sharding import Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
-from gradix._runtime.placement import Home, PlacedProgram, home_of, spelled
+from gradix._runtime.placement import Home, PlacedProgram, home_of, lower_placed
 from gradix._runtime.program import Donation
 from gradix._transforms.cse import simplify
 
@@ -204,7 +204,7 @@ class PlacedTraced(Traced):
             out.append(x)
         return out
 
-    def spelled(self, avals, places: bool = False):
+    def lowered(self, avals, places: bool = False):
         """The module for arguments of these types."""
         home, ins, outs = self.plan(avals)
         if home is None:
@@ -212,7 +212,7 @@ class PlacedTraced(Traced):
         own = [w if w is not None else a.place.sharding if a.place is not None else None
                for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])]
         donated = tuple([i + len(self.consts) for i in self.donated])
-        return spelled(simplify(self.jaxpr), self.name, home, own, outs, donated, self.keep_unused, places)
+        return lower_placed(simplify(self.jaxpr), self.name, home, own, outs, donated, self.keep_unused, places)
 
 
 _ORDINARY = object()            # nothing asks for anything but the first device

@@ -108,7 +108,7 @@ class Traced(_Stage):
                                  inner.debug_info), self._traced.consts)
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
-        """Spell the program as StableHLO, for this machine or for the platform named.
+        """Lower the program to StableHLO, for this machine or for the platform named.
 
         Raises:
             NotImplementedError: more than one platform is named; export to each instead.
@@ -118,7 +118,7 @@ class Traced(_Stage):
             raise NotImplementedError(f"lower takes one platform at a time, got {platforms}. Lower for each apart.")
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        module = traced.spelled(self._places) if self._places is not None else None
+        module = traced.lowered(self._places) if self._places is not None else None
         if module is None:
             module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
                                     platform=platforms[0])
@@ -128,7 +128,7 @@ class Traced(_Stage):
 
 
 class Lowered(_Stage):
-    """A program spelled for XLA; made by `jit(f).lower(*args)`."""
+    """A program lowered to StableHLO; made by `jit(f).lower(*args)`."""
 
     __slots__ = ("_module", "_platform")
 

@@ -123,7 +123,7 @@ class PmapFunction:
         return plan
 
     def lower(self, *args, **kwargs):
-        """The function traced and spelled for XLA, for arguments like these."""
+        """The function traced and lowered to StableHLO, for arguments like these."""
         return self._jit.lower(*self._placed(args, kwargs), **kwargs)
 
     def trace(self, *args, **kwargs):

@@ -58,8 +58,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     @named_as(fun)
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-                             "positional "
+            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
                              f"for {len(args)} positional arguments of {name_of(fun)}.")
         leaves, tree = flatten((args, kwargs))
@@ -137,12 +136,10 @@ def _normalised(x: Array, axis, fun, args, kwargs, index):
         name = _names(fun, args, kwargs)[index]
         if not ndim:
             raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                             "should "
-                             f"be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} of "
+                             f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} of "
                              f"{name_of(fun)} has shape (). Give it in_axes=None to share it among all examples.")
         raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                         "should be "
-                         f"at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} of "
+                         f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} of "
                          f"{name_of(fun)} has shape {x.aval.shape}.")
     return axis % ndim
 
