@@ -1,0 +1,148 @@
+"""`checkify` and `check`: errors of compiled code as results."""
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix._api.arguments import check_callable, debug_info, name_of, stand_in
+from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
+from gradix._api.checks.errors import Error, ErrorCategory, FailedCheckError, JaxRuntimeError, user_checks
+from gradix._api.checks.programs import Checker
+from gradix._api.checks.words import pack, unpack
+from gradix._api.flat_functions import arrays
+from gradix._api.leaves import as_result
+from gradix._base import source
+from gradix._base.tree import tree_flatten
+from gradix._control.check import Site, check_p, first_failed
+from gradix._core.array import as_array
+from gradix._core.operators import Array
+from gradix._core.trace import Tracer, bind
+from gradix._ops.select import select
+from gradix._transforms.staging import eval_closed, stage_open
+
+
+def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+    """A function that returns `(error, f(*args))`, where `error` tells which check failed first, and what it met.
+
+    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing calls back to Python.
+
+    Args:
+        f: a function of arrays in pytrees.
+        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`), `nan_checks`, `div_checks`,
+            `index_checks`, `float_checks` (NaNs and divisions), `automatic_checks` (all but the user's), `all_checks`.
+
+    Raises:
+        TypeError: `f` is no function.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import checkify
+        >>> def root(x):
+        ...     checkify.check(x >= 0, "x must not be negative, got {x}", x=x)
+        ...     return jnp.sqrt(x)
+        >>> error, y = gradix.jit(checkify.checkify(root))(jnp.float32(-4))
+        >>> error.get().split(" (")[0]
+        'x must not be negative, got -4.0'
+        >>> checkify.checkify(root)(jnp.float32(4))[0].get() is None
+        True
+    """
+    check_callable("checkify", f)
+
+    def checked(*args, **kwargs):
+        leaves, tree = tree_flatten((args, kwargs))
+        leaves = arrays("checkify", leaves, tree, "argument ")
+        out: dict[str, Any] = {}
+
+        def flat(*xs):
+            given, keywords = tree.unflatten(xs)
+            result = f(*given, **keywords)
+            outs, out["tree"] = tree_flatten(result)
+            return [x if isinstance(x, Array) else as_result(x, i, result, name_of(f)) for i, x in enumerate(outs)]
+        closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
+        checker = Checker(frozenset(errors), closed)
+        program = checker.program(closed)
+        whole = closed if program is None else program
+        outs = eval_closed(whole, *consts, *leaves)
+        if program is None:
+            return Error(as_array(np.int32(0)), checker.no_words()), out["tree"].unflatten(outs)
+        return Error(outs[-2], outs[-1], tuple(checker.sites)), out["tree"].unflatten(outs[:-2])
+    stand_in(checked, f)
+    return checked
+
+
+def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
+    """Fail unless `pred` is true: outside of traces by raising, in traced code by an error that `checkify` makes a result.
+
+    Args:
+        pred: a scalar bool.
+        msg: the text, in the form of `str.format`, for the further arguments.
+        fmt_args, fmt_kwargs: arrays in pytrees, whose values at run time the text shows.
+        debug: do nothing where no `checkify` is around.
+
+    Raises:
+        TypeError: `pred` is no scalar bool, or a further argument is no array.
+        JaxRuntimeError: outside of traces, where the check fails.
+        ValueError: it is compiled without `checkify`, or `check="user"` of `jit`.
+
+    Example:
+        >>> from gradix.experimental import checkify
+        >>> checkify.check(1 < 2, "{a} must be less than {b}", a=1, b=2)
+    """
+    if isinstance(pred, (bool, np.bool_, np.ndarray)):
+        pred = as_array(pred)
+    if not isinstance(pred, Array) or pred.shape or pred.dtype != np.bool_:
+        raise TypeError(f"check takes a scalar pred as argument, got {pred}. Reduce it with jnp.all or jnp.any.")
+    leaves, tree = tree_flatten((fmt_args, fmt_kwargs))
+    for x in leaves:
+        if not isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+            raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                            f"{x!r} of type {type(x)}.")
+    values = [as_array(x) for x in leaves]
+    packed, avals, place = pack(values), [v.aval for v in values], source.current()
+
+    def exception(words):
+        args, kwargs = tree.unflatten(unpack(words, avals))
+        return FailedCheckError(f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})")
+    code = select(pred, as_array(np.int32(0)), as_array(np.int32(1)))
+    words = packed[0] if packed else as_array(np.zeros(0, np.uint32))
+    _bind_check(code, words, (Site(FailedCheckError, exception, place),), "debug" if debug else "check")
+
+
+def debug_check(pred, msg: str, *fmt_args, **fmt_kwargs) -> None:
+    """As `check`, but without effect where no `checkify` is around.
+
+    Example:
+        >>> from gradix.experimental import checkify
+        >>> checkify.debug_check(False, "told only under checkify")
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Fail where `error` is one, as `check` does: raises outside of traces, passes it on to the `checkify` around.
+
+    Raises:
+        TypeError: `error` is no Error.
+        JaxRuntimeError: outside of traces, where it is an error.
+
+    Example:
+        >>> from gradix.experimental import checkify
+        >>> checkify.check_error(checkify.init_error)
+    """
+    if not isinstance(error, Error):
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+    if not error._sites:
+        return
+    if not isinstance(error._code, Tracer):
+        error.throw()
+    _bind_check(*first_failed(error._code, error._words), error._sites, "check")
+
+
+def _bind_check(code, words, sites, kind: str) -> None:
+    try:
+        bind(check_p, [code, words], {"sites": sites, "kind": kind})
+    except FailedCheckError as e:
+        raise JaxRuntimeError(str(e)) from None

@@ -1,0 +1,168 @@
+"""Programs with their checks computed: two further results tell which check failed first, and what it met.
+
+The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a list, and a row of `words`.
+A program inside starts from none and gives its own, which the program around it takes over where it has none yet.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._api.checks.errors import NaNError, OOBError
+from gradix._api.checks.rules import BEFORE, nan_of
+from gradix._control.check import CheckEffect, Site, check_p
+from gradix._core.array import as_array
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from gradix._core.trace import bind, state
+from gradix._ops.arithmetic import add
+from gradix._ops.basis import broadcast_in_dim
+from gradix._ops.comparison import eq, ne
+from gradix._ops.joining import concatenate
+from gradix._ops.select import select
+from gradix._transforms.staging import stage_closed
+
+_INDEX_WORDS = 2
+
+
+def zero_code():
+    return as_array(np.int32(0))
+
+
+class Found:
+    """The first error so far in the program being written."""
+
+    __slots__ = ("checker", "code", "words")
+
+    def __init__(self, checker: Checker, code=None, words=None):
+        self.checker, self.code, self.words = checker, code, words
+
+    def add(self, bad, words, site: Site) -> None:
+        """Take note of a check."""
+        self.checker.sites.append(site)
+        self.take(select(bad, as_array(np.int32(len(self.checker.sites))), zero_code()), words)
+
+    def take(self, code, words) -> None:
+        """Take over another state, unless there is an error already."""
+        if words is not None:
+            words = self.checker.filled(words)
+        if self.code is None:
+            self.code, self.words = code, words
+            return
+        none = eq(self.code, zero_code())
+        if words is not None:
+            own = self.checker.no_words() if self.words is None else self.words
+            taken = broadcast_in_dim(none & ne(code, zero_code()), own.aval.shape, ())
+            self.words = select(taken, words, own)
+        self.code = select(none, code, self.code)
+
+    def state(self) -> list:
+        return [zero_code() if self.code is None else self.code, self.checker.no_words() if self.words is None else self.words]
+
+
+class Checker:
+    """Writes programs with checks of some kinds; `sites` lists all checks written.
+
+    Args:
+        errors: the kinds of errors looked for.
+        closed: the whole program, which tells how many words the largest check needs.
+        kinds: which checks of the user's are made results: "check", "debug", "raise".
+    """
+
+    def __init__(self, errors: frozenset, closed: ClosedJaxpr, kinds=("check", "debug", "raise")):
+        self.errors, self.kinds, self.rules = errors, kinds, {}
+        self.sites: list[Site] = []
+        self.width = max(_INDEX_WORDS if OOBError in errors else 0, _widest(closed.jaxpr))
+        self._written: dict = {}
+
+    def no_words(self):
+        return as_array(np.zeros(self.width, np.uint32))
+
+    def filled(self, words):
+        """The words in a row as long as all are."""
+        missing = self.width - words.aval.shape[-1]
+        return words if not missing else concatenate([words, as_array(np.zeros(missing, np.uint32))], 0)
+
+    def program(self, closed: ClosedJaxpr) -> ClosedJaxpr | None:
+        """The program with the state as two further results; None where it has nothing to check."""
+        key = id(closed.jaxpr)
+        if key not in self._written:
+            seen: list = []
+
+            def function(*args):
+                found = Found(self)
+                outs = self.run(closed, args, found)
+                seen.append(found.code)
+                return [*outs, *found.state()]
+            written = stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
+            self._written[key] = (closed if seen[0] is None else written), seen[0] is not None
+        written, checks = self._written[key]
+        return written if checks else None
+
+    def run(self, closed: ClosedJaxpr, args, found: Found) -> list:
+        """The program's results, in the current trace; what its checks find goes to `found`."""
+        jaxpr = closed.jaxpr
+        env = dict(zip(jaxpr.constvars, closed.consts))
+        env.update(zip(jaxpr.invars, args))
+        before = state.place
+        try:
+            for eqn in jaxpr.eqns:
+                state.place = eqn.source
+                ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+                env.update(zip(eqn.outvars, self.equation(eqn, ins, found)))
+        finally:
+            state.place = before
+        return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+    def equation(self, eqn, args, found: Found) -> list:
+        prim = eqn.primitive
+        rule = PROGRAM_RULES.get(prim)
+        if rule is not None:
+            outs = rule(self, eqn, args, found)
+            if outs is not None:
+                return outs
+        kind, check = BEFORE.get(prim, (None, None))
+        if kind in self.errors:
+            self._note(check(eqn, args), kind, eqn, found)
+        out = bind(prim, args, eqn.params)
+        outs = out if prim.multiple_results else [out]
+        if NaNError in self.errors and rule is None:
+            self._note(nan_of(eqn, outs), NaNError, eqn, found)
+        return outs
+
+    def _note(self, finding, kind, eqn, found: Found) -> None:
+        if finding is not None:
+            place, make = eqn.source, finding.exception
+            found.add(finding.bad, finding.words, Site(kind, lambda words: make(words, place), place))
+
+
+PROGRAM_RULES: dict = {}               # primitives that hold programs, and checks of the user's -> rule
+
+
+def _user_check(checker: Checker, eqn, args, found: Found):
+    sites, kind = eqn.params["sites"], eqn.params["kind"]
+    if kind not in checker.kinds:
+        return None
+    if kind != "raise" and not any(s.category in checker.errors for s in sites):
+        return []
+    code, words = args
+    if checker.sites:
+        code = select(ne(code, zero_code()), add(code, as_array(np.int32(len(checker.sites)))), zero_code())
+    checker.sites += sites
+    found.take(code, words)
+    return []
+
+
+PROGRAM_RULES[check_p] = _user_check
+
+
+def _widest(jaxpr: Jaxpr) -> int:
+    widths = [0]
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is check_p:
+            widths.append(eqn.invars[1].aval.shape[-1])
+        widths += [_widest(inner) for inner in jaxprs_in_params(eqn.params)]
+    return max(widths)
+
+
+def has_checks(effects, kind: str) -> bool:
+    """Whether a program has checks of the kind."""
+    return CheckEffect(kind) in effects
