@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.effects import Effect
+from gradix._core.effects import CheckEffect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
@@ -28,21 +28,6 @@ class Site(NamedTuple):
     place: Any
 
 
-class CheckEffect(Effect):
-    """A check is in the program, of `kind` "check", "debug" or "raise"."""
-
-    __slots__ = ("kind",)
-
-    def __init__(self, kind: str):
-        self.kind = kind
-
-    def __eq__(self, other) -> bool:
-        return type(other) is CheckEffect and self.kind == other.kind
-
-    def __hash__(self) -> int:
-        return hash((CheckEffect, self.kind))
-
-
 class Check(Primitive):
     """Fails where `code`, an int32 scalar, is not 0: then check `sites[code - 1]` did, with what `words` hold.
 
@@ -60,7 +45,8 @@ class Check(Primitive):
 
     def run(self, args, params):
         if params["kind"] != "debug":
-            raise_failed(*args, params["sites"])
+            code, words = args
+            raise_failed(code, words, params["sites"])
         return []
 
     def jvp(self, primals, tangents, **params):
@@ -71,6 +57,9 @@ class Check(Primitive):
         return bind(self, first_failed(code, words), params), []
 
     def lower(self, em, outs, *args, sites, kind):
+        if kind == "raise":
+            raise ValueError("a function of jit(f, check=...) is called in a loop or branch that is compiled without jit: compiled "
+                             f"code cannot raise. Put the loop into a jitted function. The check is at {sites[0].place}.")
         if kind != "debug":
             raise ValueError(
                 "Cannot abstractly evaluate a checkify.check which was not functionalized: compiled code cannot raise. Make the "

@@ -77,6 +77,21 @@ class MeshEffect(Effect):
         return hash((MeshEffect, self.mesh))
 
 
+class CheckEffect(Effect):
+    """A check is in the program, of `kind` "check", "debug" or "raise"."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def __eq__(self, other) -> bool:
+        return type(other) is CheckEffect and self.kind == other.kind
+
+    def __hash__(self) -> int:
+        return hash((CheckEffect, self.kind))
+
+
 no_effects: frozenset = frozenset()
 debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()

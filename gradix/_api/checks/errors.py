@@ -98,5 +98,5 @@ class Error:
         return "Error(traced)" if isinstance(self._code, Tracer) or not isinstance(self._code, Array) else f"Error({self.get()})"
 
 
-register_pytree_node(Error, lambda e: ((e._code, e._words), e._sites), lambda sites, parts: Error(*parts, sites))
+register_pytree_node(Error, lambda e: ((e._code, e._words), e._sites), lambda sites, parts: Error(parts[0], parts[1], sites))
 init_error = Error(as_array(np.int32(0)), as_array(np.zeros(0, np.uint32)))

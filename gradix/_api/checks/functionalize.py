@@ -138,7 +138,8 @@ def check_error(error: Error) -> None:
         return
     if not isinstance(error._code, Tracer):
         error.throw()
-    _bind_check(*first_failed(error._code, error._words), error._sites, "check")
+    code, words = first_failed(error._code, error._words)
+    _bind_check(code, words, error._sites, "check")
 
 
 def _bind_check(code, words, sites, kind: str) -> None:

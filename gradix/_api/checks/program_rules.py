@@ -155,7 +155,8 @@ def _custom_jvp(checker: Checker, eqn, args, found):
     n_out = len(params["call_jaxpr"].out_avals)
 
     def jvp(primals, tangents):
-        n, there, zero = len(primals), [t is not None for t in tangents], []
+        n, there = len(primals), [t is not None for t in tangents]
+        zero: list[bool] = []
 
         def flat(*xs):
             given = iter(xs[n:])
@@ -194,12 +195,12 @@ def _shard_map(checker: Checker, eqn, args, found):
         if program is None:
             return bind(shard_map_p, args, params)
 
-        def part(*xs):
+        def part(*xs, program=program):
             *outs, code, words = eval_closed(program, *xs)
             return [*outs, reshape(code, (1,)), reshape(words, (1, checker.width))]
-        program = stage_closed(part, closed.in_avals, closed.jaxpr.debug_info)
+        whole = stage_closed(part, closed.in_avals, closed.jaxpr.debug_info)
     axes = tuple([a for a in mesh.axis_names if a in manual])
-    outs = bind(shard_map_p, args, {**params, "jaxpr": program, "out_specs": (*params["out_specs"], P(axes), P(axes, None))})
+    outs = bind(shard_map_p, args, {**params, "jaxpr": whole, "out_specs": (*params["out_specs"], P(axes), P(axes, None))})
     found.take(*first_failed(*outs[-2:]))
     return outs[:-2]
 

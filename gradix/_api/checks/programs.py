@@ -9,7 +9,7 @@ import numpy as np
 
 from gradix._api.checks.errors import NaNError, OOBError
 from gradix._api.checks.rules import BEFORE, nan_of
-from gradix._control.check import CheckEffect, Site, check_p
+from gradix._control.check import Site, check_p
 from gradix._core.array import as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from gradix._core.trace import bind, state
@@ -68,7 +68,7 @@ class Checker:
     """
 
     def __init__(self, errors: frozenset, closed: ClosedJaxpr, kinds=("check", "debug", "raise")):
-        self.errors, self.kinds, self.rules = errors, kinds, {}
+        self.errors, self.kinds = errors, kinds
         self.sites: list[Site] = []
         self.width = max(_INDEX_WORDS if OOBError in errors else 0, _widest(closed.jaxpr))
         self._written: dict = {}
@@ -161,8 +161,3 @@ def _widest(jaxpr: Jaxpr) -> int:
             widths.append(eqn.invars[1].aval.shape[-1])
         widths += [_widest(inner) for inner in jaxprs_in_params(eqn.params)]
     return max(widths)
-
-
-def has_checks(effects, kind: str) -> bool:
-    """Whether a program has checks of the kind."""
-    return CheckEffect(kind) in effects

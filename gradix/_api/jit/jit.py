@@ -26,6 +26,7 @@ from gradix._api.jit import (
     stages,
 )
 from gradix._api.jit.argument_roles import ArgumentRoles
+from gradix._api.jit.checked import CheckedTraced, checked, names_of, refuse_other, refuse_refs
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import compared_by_identity
 from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, shardings_of, unplaced
@@ -160,6 +161,8 @@ class JitFunction:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
             outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+        if tracing and type(traced) is CheckedTraced:
+            outs = traced.results(outs)
         return traced.out_tree.unflatten(outs)
 
     def _call_inside(self, traced: Traced, leaves, tree):
@@ -247,9 +250,13 @@ class JitFunction:
         types = [x.aval for x in without_refs(leaves)] if inside else avals
         jaxpr, consts, refs = stage_with_refs(flat, types, debug)
         closed, consts = hoist(jaxpr, consts)
+        closed, sites = checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
-        kind = TracedWithRefs if refs or inside else kind_of_traced()
+        kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
         traced = kind(self._owner, closed, consts, out["tree"], debug, avals, self._roles.donated(args, kwargs))
+        if isinstance(traced, CheckedTraced):
+            refuse_refs([*refs, *inside], self._name)
+            traced.sites = sites
         if isinstance(traced, TracedWithRefs):
             traced.refs = sources(refs, inside)
         return traced
@@ -351,7 +358,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
         backend: str | None = None, inline: bool = False, abstracted_axes=None, compiler_options: dict | None = None,
         max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False,
-        symbolic: Any = None):
+        symbolic: Any = None, check: str | None = None):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
@@ -377,6 +384,8 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only XLA compiles for each: a
             text with a dimension for each axis, such as ``"n"`` or ``"b, _"`` (`export.symbolic_shape` has its grammar), None
             for shapes that stay, or a tree of these that is a prefix of the positional arguments. Sizes are at least 1.
+        check: errors that the compiled program looks for, joined with commas: "nan", "div", "index" (out of bounds), "user"
+            (`checkify.check`), "float", "automatic", "all". Each call then waits for its results.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
@@ -386,6 +395,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         ValueError: a static argument is an array, or has neither a hash nor content that can be told; axes of one name
             differ in size; with donate_strict, a donated argument cannot be used.
         RetraceError: more than `max_traces` traces.
+        FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the line that did.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -402,7 +412,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
                                  keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                                  abstracted_axes=abstracted_axes, compiler_options=compiler_options,
                                  max_traces=max_traces, specialize=specialize,
-                                 max_paths=max_paths, donate_strict=donate_strict, symbolic=symbolic)
+                                 max_paths=max_paths, donate_strict=donate_strict, symbolic=symbolic, check=check)
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
@@ -418,10 +428,12 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
     if specialize and (donated or donated_names):
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
+    if check is not None:
+        refuse_other(specialize=specialize, symbolic=symbolic, in_shardings=in_shardings, out_shardings=out_shardings, device=device)
     roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
     return JitFunction(fun, roles, Settings(
         inline, keep_unused, compiler_options, max_traces, max_paths if specialize else None, donate_strict, abstracted_axes,
-        symbolic, shardings_of(in_shardings, out_shardings, device)))
+        symbolic, shardings_of(in_shardings, out_shardings, device), names_of(check)))
 
 
 install_jit(jit)

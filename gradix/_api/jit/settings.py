@@ -18,3 +18,4 @@ class Settings(NamedTuple):
     abstracted_axes: Any = None
     symbolic: Any = None
     shardings: Shardings | None = None
+    check: tuple[str, ...] | None = None    # the kinds of errors looked for in the compiled program

@@ -1,0 +1,68 @@
+"""`jit(f, check=...)`: the checks of a program as a further result of the compiled one, and what is raised for it."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradix._api.jit.traced import Traced
+from gradix._base.lazy import lazy_module
+from gradix._core.effects import CheckEffect
+from gradix._core.jaxpr import ClosedJaxpr
+
+_checks = lazy_module("gradix._api.checks.jitted")       # few programs are checked
+NAMES = ("user", "nan", "div", "index", "float", "automatic", "all")
+_RAISES = CheckEffect("raise")
+
+
+def names_of(check: str | None) -> tuple[str, ...] | None:
+    """The kinds of errors that a text names, joined with commas."""
+    if check is None:
+        return None
+    names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
+    if not names or any(n not in NAMES for n in names):
+        raise ValueError(f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got {check!r}. "
+                         "Write check=\"nan,index\".")
+    return names
+
+
+class CheckedTraced(Traced):
+    """A signature whose program gives two further results: which check failed first, and what it met."""
+
+    __slots__ = ("sites",)
+    sites: tuple
+
+    def run(self, leaves):
+        return self.results(super().run(leaves))
+
+    def run_as(self, program, leaves):
+        return self.results(super().run_as(program, leaves))
+
+    def results(self, outs) -> list:
+        """The function's own results, where no check failed."""
+        *outs, code, words = outs
+        _checks.raise_found(code, words, self.sites)
+        return outs
+
+
+def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:
+    """The program with the two further results, and its checks; as it is, and none, where there is nothing to check.
+
+    Without names, only functions with checks of their own that it calls are checked.
+    """
+    if names is None and _RAISES not in closed.effects:
+        return closed, ()
+    return _checks.with_checks(closed, names)
+
+
+def refuse_refs(refs, name: str) -> None:
+    """Raise for mutable arrays, whose values a call that fails would leave unwritten."""
+    if refs:
+        raise NotImplementedError(f"{name} is jitted with check, or calls a function that is, and uses mutable arrays: after an "
+                                  "error their values would be undefined. Take the values as arguments and return the new ones.")
+
+
+def refuse_other(**options: Any) -> None:
+    """Raise for arguments of `jit` that do not go together with check."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise ValueError(f"jit cannot have both check and {name}={value!r}. Leave out one of them, or use "
+                             "checkify.checkify(f), whose errors are results.")
