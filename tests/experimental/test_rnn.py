@@ -49,6 +49,7 @@ def test_values(layers, both, lengths):
         np.testing.assert_allclose(ours, want, rtol=1e-5, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parity
 @pytest.mark.parametrize("layers, both, lengths", CASES[2:])
 def test_values_and_gradients_are_jaxs(layers, both, lengths):
