@@ -41,6 +41,8 @@ def devices(backend: str | None = None) -> list:
     name = backend if isinstance(backend, str) else getattr(backend, "platform", backend)
     if name == found[0].platform:
         return found
+    if name == "cpu":
+        return xla.cpu_devices()
     raise RuntimeError(f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
                        f"present. Platforms present are: {found[0].platform}")
 

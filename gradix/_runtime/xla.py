@@ -24,6 +24,7 @@ from gradix._runtime.xla_client import (
     RuntimeFailure as RuntimeFailure,
     client as client,
     configure as configure,
+    cpu_devices as cpu_devices,
     devices as devices,
     fingerprint as fingerprint,
     is_started as is_started,

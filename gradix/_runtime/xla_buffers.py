@@ -87,6 +87,8 @@ def _get_exotic(buffer) -> np.ndarray:
     if buffer.is_deleted():
         raise RuntimeError(f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}].")
     buffer.block_until_ready()
+    if buffer.platform() != "cpu":                          # its memory is not the host's
+        return buffer._single_device_array_to_np_array_did_copy()[0]
     bits = _bits(aval.dtype)
     if bits == 8 * aval.dtype.itemsize:
         array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)

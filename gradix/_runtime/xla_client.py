@@ -17,6 +17,7 @@ from gradix._base.lazy import lazy_module
 from gradix._runtime.host_memory import keep_freed_memory
 
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
+_plugins, warnings = lazy_module("gradix._runtime.xla_plugins"), lazy_module("warnings")
 
 RuntimeFailure = _jax.JaxRuntimeError
 Device = _jax.Device
@@ -51,8 +52,51 @@ def client():
             if _client is None:
                 keep_freed_memory()
                 _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
-                _client = xc.make_cpu_client(asynchronous=False, **{**_asked_devices(), **_settings})
+                _client = _started()
     return _client
+
+
+def _started():
+    """The client of the default platform; those of others that are asked for are started at their first use."""
+    if not _options.jax_platforms and not has_driver():
+        return _cpu_client()
+    found = _plugins.installed()
+    names = _plugins.wanted(found)
+    if names[0] == "cpu":
+        return _cpu_client()
+    joined = {"distributed_client": _settings["distributed_client"], "node_id": _settings["node_id"],
+              "num_nodes": _settings["num_nodes"]} if "distributed_client" in _settings else {}
+    try:
+        return _plugins.start(found[names[0]], **joined)
+    except RuntimeError as error:
+        if _options.jax_platforms:
+            raise
+        warnings.warn(f"{error} Programs run on the CPU.", RuntimeWarning, stacklevel=2)
+        return _cpu_client()
+
+
+def has_driver() -> bool:
+    """Whether NVIDIA's driver is there."""
+    return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+
+
+def _cpu_client():
+    return xc.make_cpu_client(asynchronous=False, **{**_asked_devices(), **_settings})
+
+
+def cpu_devices() -> list:
+    """The devices of the CPU, also where another platform is the default one."""
+    global _beside
+    default = client()
+    if default.platform == "cpu":
+        return default.devices()
+    with _lock:
+        if _beside is None:
+            _beside = xc.make_cpu_client(asynchronous=False, **_asked_devices())
+    return _beside.devices()
+
+
+_beside: Any = None
 
 
 def _asked_devices() -> dict[str, int]:
@@ -66,9 +110,9 @@ def _asked_devices() -> dict[str, int]:
 
 def renew() -> None:
     """Give up the client, so that the next use of a device starts another one; nothing may lie on its devices any more."""
-    global _client
+    global _client, _beside
     with _lock:
-        _client = None
+        _client = _beside = None
         _places.clear()
         for forget in _on_renewal:
             forget()

@@ -1,0 +1,178 @@
+"""PJRT plug-ins: the wheels that bring XLA to a GPU, found, loaded, and made known to XLA.
+
+None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the client, which says that there is none.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from gradix._base import config
+from gradix._base.lazy import lazy_module
+from gradix._runtime.xla_client import has_driver
+
+xc: Any = lazy_module("jaxlib.xla_client")
+_options = config.state
+_CUDA = (13, 12)                                        # by age, the newest first
+_LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft", "nvshmem_host",
+              "cudnn")                                  # in the order in which they need each other
+_REGISTRATIONS = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng", "gpu_rnn", "gpu_triton")
+_SAME = {"gpu": "cuda"}
+
+
+class Plugin(NamedTuple):
+    """A plug-in that is installed: its platform, library, and the module that registers what Python and libraries bring."""
+
+    name: str
+    library: Path
+    extension: str | None = None
+    wheel: str = ""
+
+
+def installed() -> dict[str, Plugin]:
+    """The plug-ins there are, by platform: of `PJRT_NAMES_AND_LIBRARY_PATHS` ("name:path,..."), and NVIDIA's wheels."""
+    found = {p.name: p for p in _of_environment()}
+    for version in _CUDA:
+        plugin = _wheel(version)
+        if plugin is not None:
+            found.setdefault("cuda", plugin)
+    return found
+
+
+def _of_environment() -> Iterator[Plugin]:
+    text = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "")
+    for part in text.split(",") if text else ():
+        name, separator, path = part.partition(":")
+        if not separator or not name or not path:
+            raise RuntimeError(f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; got {part!r}.")
+        yield Plugin(name, Path(path))
+
+
+def _wheel(version: int) -> Plugin | None:
+    """NVIDIA's wheel for a version of CUDA, found without importing it: its own package imports another library."""
+    name = f"jax-cuda{version}-pjrt"
+    try:
+        wheel = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    files = [f for f in wheel.files or () if f.name == "xla_cuda_plugin.so"]
+    if not files:
+        return None
+    extension = f"jax_cuda{version}_plugin"
+    has_extension = importlib.util.find_spec(extension) is not None
+    return Plugin("cuda", Path(str(wheel.locate_file(files[0]))), extension if has_extension else None, f"{name} {wheel.version}")
+
+
+def wanted(plugins: dict[str, Plugin]) -> list[str]:
+    """The platforms to start, the default one first.
+
+    By the option `jax_platforms`; without it a GPU's where a wheel and NVIDIA's driver are there, then the CPU.
+
+    Raises:
+        RuntimeError: a platform is asked for that no plug-in brings.
+    """
+    asked = _options.jax_platforms
+    if not asked:
+        return ["cuda", "cpu"] if "cuda" in plugins and has_driver() else ["cpu"]
+    names = [_SAME.get(n, n) for n in asked.split(",")]
+    for n in names:
+        if n != "cpu" and n not in plugins:
+            advice = "pip install gradix[cuda13]" if n == "cuda" else "name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
+            raise RuntimeError(f"Unable to initialize backend '{n}': no plug-in for it is installed (jax_platforms={asked!r}; there are "
+                               f"{', '.join(['cpu', *plugins])}). {advice}, or set JAX_PLATFORMS=cpu.")
+    return names
+
+
+def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: int = 1):
+    """Load a plug-in, and start its client.
+
+    Raises:
+        RuntimeError: it cannot be loaded, does not fit this jaxlib, or finds no device.
+    """
+    try:
+        if plugin.extension is not None:
+            _load_libraries()
+        interface = _load(plugin)
+        client = xc.make_c_api_client(plugin.name, client_options(plugin, node_id, num_nodes), distributed_client)
+    except (_jax.JaxRuntimeError, OSError) as e:
+        wheel = f" ({plugin.wheel}; jaxlib is {_version()}, and both have to be of one version)" if plugin.wheel else ""
+        raise RuntimeError(f"Unable to initialize backend '{plugin.name}': {str(e).splitlines()[0]} Its library is "
+                           f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to do without.") from None
+    if plugin.extension is not None:
+        register(plugin, interface)
+    return client
+
+
+def _version() -> str:
+    return importlib.metadata.version("jaxlib")
+
+
+def _load(plugin: Plugin):
+    if xc.pjrt_plugin_loaded(plugin.name):
+        return None
+    interface = xc.load_pjrt_plugin_dynamically(plugin.name, str(plugin.library))
+    if not xc.pjrt_plugin_initialized(plugin.name):
+        xc.initialize_pjrt_plugin(plugin.name)
+    return interface
+
+
+def client_options(plugin: Plugin, node_id: int = 0, num_nodes: int = 1) -> dict[str, Any]:
+    """What the client is started with: the memory options of `XLA_PYTHON_CLIENT_...`, the visible devices, the processes."""
+    options = dict(xc.generate_pjrt_gpu_plugin_options()) if plugin.name == "cuda" else {}
+    visible = _options.jax_cuda_visible_devices
+    if plugin.name == "cuda" and visible not in (None, "all"):
+        options["visible_devices"] = [int(i) for i in visible.split(",")]
+    if num_nodes > 1:
+        options.update(node_id=node_id, num_nodes=num_nodes)
+    return options
+
+
+def _load_libraries() -> None:
+    """NVIDIA's libraries out of their wheels, so that the plug-in finds them."""
+    for path in libraries():
+        try:
+            ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+        except OSError:                                     # the plug-in says what it misses
+            continue
+
+
+def libraries() -> list[Path]:
+    """The files of NVIDIA's libraries in their wheels, in the order in which they need each other."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec is not None else []
+    found = []
+    for name in _LIBRARIES:
+        for folder in folders:
+            found += sorted(folder.glob(f"**/lib/lib{name}.so*"))[:1]
+    return found
+
+
+def register(plugin: Plugin, interface) -> None:
+    """Make known to XLA what the plug-in's extension and jaxlib's modules bring: solvers, FFTs, callbacks, ..."""
+    extension: Any = lazy_module(f"{plugin.extension}.cuda_plugin_extension")
+    xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, interface))
+    xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, interface))
+    for name, value in extension.ffi_types().items():
+        xc.register_custom_type(name, value, platform="CUDA")
+    for name, value in extension.ffi_handlers().items():
+        xc.register_custom_call_target(name, value, platform="CUDA", api_version=1)
+    for name, value, version in registrations():
+        xc.register_custom_call_target(name, value, platform="CUDA", api_version=version)
+
+
+def registrations() -> list[tuple]:
+    """`(name, function, version)` of each library call: cuSOLVER, cuBLAS, cuSPARSE, cuDNN, random numbers."""
+    found: list[tuple] = []
+    for name in _REGISTRATIONS:
+        if importlib.util.find_spec(f"jaxlib.{name}") is not None:
+            module: Any = lazy_module(f"jaxlib.{name}")
+            found += getattr(module, "registrations", dict)().get("CUDA", [])
+    return found
