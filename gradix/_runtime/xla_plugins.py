@@ -174,5 +174,6 @@ def registrations() -> list[tuple]:
     for name in _REGISTRATIONS:
         if importlib.util.find_spec(f"jaxlib.{name}") is not None:
             module: Any = lazy_module(f"jaxlib.{name}")
-            found += getattr(module, "registrations", dict)().get("CUDA", [])
+            made: Any = getattr(module, "registrations", None)
+            found += made().get("CUDA", []) if made is not None else []
     return found
