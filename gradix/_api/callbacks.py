@@ -20,15 +20,27 @@ from gradix._core.trace import bind
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
+def _same_but_for_lists(one, other) -> bool:
+    """Whether two pytrees have one structure, a list standing for a tuple of its length and the reverse."""
+    plain = type(one) in (list, tuple) and type(other) in (list, tuple)
+    if plain or type(one) is type(other) is dict:
+        if len(one) != len(other) or (not plain and one.keys() != other.keys()):
+            return False
+        return all(_same_but_for_lists(one[k], other[k]) for k in (range(len(one)) if plain else one))
+    return flatten(one)[1] == flatten(other)[1]
+
+
 def _flat_callback(callback, tree, out_tree, result_avals):
     """The callback on NumPy arrays in lists; the user's function sees arrays of ours in its own structure."""
+    result = None if out_tree is None else out_tree.unflatten(result_avals)
+
     def call(*values):
         args, kwargs = tree.unflatten([wrap_host(np.asarray(v)) for v in values])
         outs = callback(*args, **kwargs)
         if out_tree is None:
             return []
         leaves, got = flatten(outs)
-        if got != out_tree:
+        if got != out_tree and not _same_but_for_lists(outs, result):
             told = "\n".join([f"  at result{keystr(path)}: declared {want}, returned {have}" for path, want, have, _ in
                               equality_errors(out_tree.unflatten(result_avals), outs)])
             raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "

@@ -4,8 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._api.arguments import debug_info
+from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tree import keystr, tree_flatten_with_path
-from gradix._core.array import as_array
+from gradix._core.array import ArrayImpl, as_array, without_value
 from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
@@ -38,7 +39,15 @@ def path_of(index: int, tree, fun) -> str:
     return names[index] if index < len(names) else keystr(from_path)
 
 
+def stand_in_of(x) -> ArrayImpl | None:
+    """An array without a value for the type of one; None for other things."""
+    return without_value(typed(x).aval) if type(x) is ShapeDtypeStruct and not x.is_ref else None
+
+
 def as_result(x, index: int, result, name: str) -> Array:
+    known = stand_in_of(x)
+    if known is not None:
+        return known
     try:
         return as_array(x)
     except (TypeError, OverflowError) as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.array import wrap_host
+from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import debug_effect, io_effect, no_effects, ordered_debug_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
@@ -92,7 +93,12 @@ def _checked(array, aval):
     if array.shape != aval.shape:
         raise ValueError(f"The callback returned an array of shape {array.shape} where its result_shape_dtypes say "
                          f"{aval.shape}. Return that shape, or declare the one returned.")
-    return array if array.dtype == aval.dtype else array.astype(aval.dtype)
+    if array.dtype == aval.dtype:
+        return array
+    if array.dtype.kind not in "OSU" and canonicalize_dtype(array.dtype) != aval.dtype:
+        raise ValueError(f"The callback returned an array of dtype {array.dtype} where its result_shape_dtypes say "
+                         f"{aval.dtype}. Return that dtype, for example with .astype, or declare the one returned.")
+    return array.astype(aval.dtype)
 
 
 pure_callback_p = Callback("pure_callback")

@@ -123,7 +123,11 @@ class Cond(Primitive):
                      eval_closed(b, *[_guarded(eq(i, np.int32(k)), x) for x in xs]) for k, b in enumerate(branches)]
             return [bind(select_n_p, [i, *column], {}) for column in zip(*cases)]
 
-        return batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes])
+        outs, out_axes = map(list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes]))
+        for place, operand in _handed_on(branches):
+            if in_axes[operand] is None:                     # one value for all examples, whatever they choose
+                outs[place], out_axes[place] = operands[operand], None
+        return outs, out_axes
 
     def dce(self, used, eqn):
         used = tuple(used)
@@ -149,6 +153,16 @@ class Cond(Primitive):
 
 
 cond_p = Cond("cond")
+
+
+def _handed_on(branches) -> list[tuple[int, int]]:
+    """The results that every branch takes unchanged from one operand: their places, and the operand's."""
+    found = []
+    for place, column in enumerate(zip(*[b.jaxpr.outvars for b in branches])):
+        places = {next((i for i, v in enumerate(b.jaxpr.invars) if v is out), -1) for b, out in zip(branches, column)}
+        if len(places) == 1 and -1 not in places:
+            found.append((place, places.pop()))
+    return found
 
 
 def _any_of(rows) -> list[bool]:

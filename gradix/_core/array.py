@@ -56,6 +56,19 @@ class ArrayImpl(Array):
                         "Hash x.tobytes() or use x.item() of a scalar as the key.")
 
 
+class OnlyType:
+    """Marks an array of which only the type is known: programs may be traced with it, but not run."""
+
+    __slots__ = ()
+
+
+def without_value(aval) -> ArrayImpl:
+    """An array of this type, whose value nobody may ask for."""
+    out = ArrayImpl(None, aval)
+    out._extra = OnlyType()
+    return out
+
+
 class DeviceHooks:
     """What the runtime offers arrays; `_runtime` replaces the instance's methods once, at import."""
 

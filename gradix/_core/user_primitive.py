@@ -8,6 +8,7 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.effects import no_effects
 from gradix._core.primitive import Primitive as Base
+from gradix._core.trace import Tracer, state
 
 
 class _AnyPrimitive(type(Base)):                         # type: ignore[misc]
@@ -27,10 +28,16 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         >>> _ = double_p.def_impl(lambda x: 2 * np.asarray(x))
         >>> _ = double_p.def_abstract_eval(lambda x: x)
         >>> double_p.bind(3.0)
-        Array(6., dtype=float32)
+        np.float64(6.0)
     """
 
     _effects: frozenset = no_effects
+
+    def bind(self, *args, **params):
+        """Apply the primitive; outside of transformations a user's `impl` gets and returns Python values as they are."""
+        if state.stage is None and self._evaluates() and not any(isinstance(a, Tracer) for a in args):
+            return self.impl(*args, **params)
+        return super().bind(*args, **params)
 
     def def_impl(self, impl: Callable) -> Callable:
         """Set how to evaluate it: `impl(*arrays, **params)`. Assigning to `impl` does the same."""

@@ -7,7 +7,7 @@ from operator import index
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NUMERIC, SIGNED, canonicalize_dtype, real_dtype
+from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NARROW_INTEGER, NUMERIC, SIGNED, canonicalize_dtype, real_dtype
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
@@ -27,6 +27,8 @@ def _divides_all(y) -> bool:
 
 
 def _host_div(x, y):
+    if x.dtype in NARROW_INTEGER:
+        return _host_div(x.astype(np.int8), y.astype(np.int8)).astype(x.dtype)
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     if _divides_all(y):
@@ -48,9 +50,14 @@ def _host_rem(x, y):
     return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)))
 
 
+def _float_sign(x):
+    # np.sign takes the sign off a zero.
+    return np.copysign(np.sign(x), x)
+
+
 def _host_sign(x):
     if x.dtype.kind != "c":
-        return np.sign(x)
+        return _float_sign(x) if x.dtype in FLOAT else np.sign(x)
     size = np.abs(x)
     return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
 
@@ -199,7 +206,7 @@ max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)
 min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
                     lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
 sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
-                     float_host=np.sign)
+                     float_host=_float_sign)
 abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype,
                     formula="simple", keeps_nan=True)
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),

@@ -1,6 +1,7 @@
 """Bits: not, and, or, xor, shifts, population_count, clz, mulhi."""
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from gradix._core.dtypes import BOOL, INTEGER, NARROW_INTEGER, SIGNED, itemsize_bits
@@ -15,7 +16,7 @@ class _Bits(NonDifferentiable, Elementwise):
 
 
 def _bits_of(x) -> int:
-    return x.dtype.itemsize * 8
+    return ml_dtypes.iinfo(x.dtype).bits
 
 
 # Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or the sign, in NumPy as in XLA.
@@ -48,12 +49,18 @@ def _host_shift_right_logical(x, by):
     return np.right_shift(x.view(word), by.view(word)).view(x.dtype)
 
 
+def _own_bits(x):
+    """The bits of integers as unsigned ones; those of narrow types lie in the low bits of a byte."""
+    bits = x.view(np.dtype(f"u{x.dtype.itemsize}"))
+    return bits & np.uint8((1 << _bits_of(x)) - 1) if _bits_of(x) < 8 else bits
+
+
 def _host_population_count(x):
-    return np.bitwise_count(x.view(np.dtype(f"u{x.dtype.itemsize}"))).astype(x.dtype)
+    return np.bitwise_count(_own_bits(x)).astype(x.dtype)
 
 
 def _host_clz(x):
-    v = x.view(np.dtype(f"u{x.dtype.itemsize}")).astype(np.uint64)
+    v = _own_bits(x).astype(np.uint64)
     for shift in (1, 2, 4, 8, 16, 32):                  # smear the highest bit downward, then count
         v = v | (v >> np.uint64(shift))
     return (_bits_of(x) - np.bitwise_count(v).astype(np.int64)).astype(x.dtype)

@@ -131,9 +131,9 @@ def fft(x, fft_type, fft_lengths) -> Array:
     """The discrete Fourier transform over the last axes.
 
     Args:
-        x: complex; real for RFFT.
-        fft_type: an `FftType` or its name.
-        fft_lengths: the lengths of one to three last axes of the real or whole side.
+        x: complex, or real as a complex array without imaginary parts; real for RFFT.
+        fft_type: an `FftType` or its name, in letters of either case.
+        fft_lengths: the lengths of one to three last axes of the real or whole side; of none, for FFT and IFFT.
 
     Raises:
         ValueError: `fft_type` is unknown.
@@ -145,10 +145,16 @@ def fft(x, fft_type, fft_lengths) -> Array:
         Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     if isinstance(fft_type, str):
-        if fft_type not in FftType.__members__:
+        if fft_type.upper() not in FftType.__members__:
             raise ValueError(f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}.")
-        kind = FftType[fft_type]
+        kind = FftType[fft_type.upper()]
     else:
         kind = FftType(fft_type)
-    lengths = (fft_lengths,) if isinstance(fft_lengths, int) else fft_lengths
-    return bind(fft_p, (as_operand("fft", x),), {"fft_type": kind, "fft_lengths": tuple([as_dim(n) for n in lengths])})
+    lengths = (fft_lengths,) if isinstance(fft_lengths, int) else tuple(fft_lengths)
+    x = as_operand("fft", x)
+    if kind in (FftType.FFT, FftType.IFFT):
+        if x.aval.dtype in _ACCEPTED and x.aval.dtype not in dtypes.COMPLEX:
+            x = convert_element_type(x, dtypes.to_complex_dtype(x.aval.dtype))
+        if not lengths:
+            return x
+    return bind(fft_p, (x,), {"fft_type": kind, "fft_lengths": tuple([as_dim(n) for n in lengths])})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.recursion_room import FOR_PROGRAMS
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, OnlyType
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
@@ -66,8 +66,12 @@ class Donation:
                 "what that function returned, or pass it a copy (x.copy()).")
 
 
-def _deleted(array: ArrayImpl) -> RuntimeError:
+def _deleted(array: ArrayImpl) -> Exception:
     found = getattr(array, "_extra", None)
+    if type(found) is OnlyType:
+        return TypeError(f"A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function that is "
+                         f"run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, make_jaxpr and "
+                         "lower; pass an array to run.")
     known = type(found) is tuple and type(found[0]) is Donation
     how = found[0].told(found[1]) if known else "It was given up by its delete(); keep a copy of what is needed later."
     return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. {how}")

@@ -36,7 +36,7 @@ def axes_of(axis, ndim: int) -> tuple:
     """
     if axis is None:
         return ALL[ndim]
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list, range)):
         axes = tuple([axis_of(a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(f"duplicate value in 'axis': {axis}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax
+from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
@@ -290,5 +291,15 @@ def i0(x) -> Array:
     x = inexact_operand("i0", x)
     if x.aval.dtype in COMPLEX:
         raise ValueError(f"Unsupported input type to gradix.numpy.i0: {x.aval.dtype}")
-    x = lax.abs(x)
-    return lax.mul(lax.exp(x), lax.bessel_i0e(x))
+    return _i0(x)
+
+
+@custom_jvp
+def _i0(x):
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents                       # i0' = i1, also at 0, where exp|x| and i0e have kinks
+    return _i0(x), lax.mul(t, lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)))

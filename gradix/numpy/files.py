@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core import dtypes
 from gradix.numpy.conversion import asarray
 
 
@@ -31,8 +32,9 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(out, np.ndarray):
         return out
     if out.dtype.kind == "V" and not out.dtype.names:
-        raise ValueError(f"load: the file's dtype {out.dtype} is none NumPy can name; bfloat16 and the 8-bit types are "
-                         "saved without their name. Use np.load(file).view(dtype) and asarray.")
+        if out.dtype.itemsize != 2:          # which of the 8-bit types it was is not in the file
+            return out
+        out = out.view(dtypes.bfloat16)
     return asarray(out)
 
 

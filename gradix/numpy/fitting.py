@@ -109,9 +109,9 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
         powers, y = powers * w[:, None], y * (w[:, None] if y.aval.ndim == 2 else w)
     scale = lax.sqrt(reductions.sum(lax.real(powers * lax.conj(powers)) if x.aval.dtype in dtypes.COMPLEX
                                     else powers * powers, axis=0))
-    powers = powers / scale
+    powers = powers / scale[None, :]
     solved, resid, rank, s = lstsq(powers, y, rcond)
-    out = (solved.T / scale).T
+    out = solved / (scale if solved.aval.ndim == 1 else scale[:, None])
     if full:
         return out, resid, rank, s, as_operand("polyfit", rcond)
     if not cov:

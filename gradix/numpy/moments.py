@@ -275,7 +275,7 @@ def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = N
         values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"ddof must be integer, got {ddof}.")
-    rows = [_variables(v, rowvar or v.aval.shape[0] == 1) for v in values]
+    rows = [_variables(v, rowvar) for v in values]
     x = rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
     if not x.aval.shape[0]:
         return lax.full((0, 0), number(0, x.aval.dtype))

@@ -217,8 +217,9 @@ class ufunc:
         if self.nin != 2:
             raise ValueError(f"jnp.{self.__name__}.outer needs a function of two arrays; this one takes {self.nin}.")
         A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
-        shape = A.shape + (1,) * B.ndim
-        return self._call(lax.broadcast_in_dim(A, shape, tuple(range(A.ndim))) if B.ndim else A, B)
+        rows, columns = A.shape + (1,) * B.ndim, (1,) * A.ndim + B.shape
+        return self._call(lax.broadcast_in_dim(A, rows, tuple(range(A.ndim))) if B.ndim else A,
+                          lax.broadcast_in_dim(B, columns, tuple(range(A.ndim, len(columns)))) if A.ndim else B)
 
     def reduceat(self, a, indices, axis: int = 0, dtype=None, out=None):
         """`reduce` of the pieces of an axis that begin at `indices`.

@@ -41,7 +41,13 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     @functools.wraps(pyfunc)
     def vectorized(*args, **kwargs):
         function, positions, arrays = _bound(pyfunc, args, kwargs, excluded)
-        return _mapped(function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], axes)
+        given = axes
+        if any(x is None for x in arrays):       # None is not mapped over, but is handed on
+            absent = [i for i, x in zip(positions, arrays) if x is None]
+            if axes is not None and len(axes[0]) == len(arrays):
+                given = [core for core, x in zip(axes[0], arrays) if x is not None], axes[1]
+            function, positions, arrays = _bound(pyfunc, args, kwargs, {*excluded, *absent})
+        return _mapped(function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], given)
 
     return vectorized
 

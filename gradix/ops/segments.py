@@ -32,9 +32,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
         raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
                         "ids.astype(int).")
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
-        raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
-                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data "
-                         "so that its first axis is that of segment_ids.")
+        data, ids = _spread(name, data, ids)
     count = _count(name, ids) if num_segments is None else index(num_segments)
     if count < 0:
         raise ValueError(f"num_segments must be non-negative, {name} got {count}.")
@@ -49,6 +47,23 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2,
                      **promises)
     return reduce(parts, (0,))
+
+
+def _spread(name: str, data, ids):
+    """Data repeated for each id, with the axes of ids made one."""
+    row = data.aval.shape[1:]
+    shape = (*ids.aval.shape, *row)
+    try:
+        fits = lax.broadcast_shapes(data.aval.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
+                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so "
+                         "that its first axis is that of segment_ids.")
+    places = tuple(range(len(shape) - data.aval.ndim, len(shape)))
+    whole = lax.broadcast_in_dim(data, shape, places)
+    return lax.reshape(whole, (ids.aval.size, *row)), lax.reshape(ids, (ids.aval.size,))
 
 
 def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique_indices, mode):

@@ -248,26 +248,34 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
         key: a key, typed or raw.
         n: the number of draws; its shape broadcasts to that of `p` without the last axis.
         p: the probabilities, along the last axis.
-        shape: the result's shape without that axis; the other axes of `p` by default.
-        dtype: a float dtype; the default float by default.
+        shape: the result's shape, with the axis of categories last; that of `p` by default.
+        dtype: a float or integer dtype; the default float by default.
         unroll: how many categories the loop over them takes at once.
 
     Returns:
-        Whole numbers as floats, of sum `n` along the last axis.
+        Whole numbers of sum `n` along the last axis.
 
     Raises:
-        ValueError: `dtype` is no float, or the shapes do not go together.
+        ValueError: `dtype` is no float or integer, or the shapes do not go together.
 
     Example:
         >>> from gradix import random, numpy as jnp
         >>> random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5])).sum()
         Array(10., dtype=float32)
     """
-    dtype, n, p = float_dtype("multinomial", dtype), parameter("multinomial", n), parameter("multinomial", p)
+    dtype = float_dtype("multinomial", dtype, dtypes.FLOAT | dtypes.INTEGER, "float or integer")
+    n, p = parameter("multinomial", n), parameter("multinomial", p)
     own = p.aval.shape
     if not own:
         raise ValueError("multinomial takes p with an axis of categories, got a scalar.")
-    shape = own[:-1] if shape is None else batch_shape("multinomial", shape, own[:-1], f"p of shape {own}")
+    if shape is not None:
+        *batch, count = batch_shape("multinomial", shape, own, f"p of shape {own}")
+        if count != own[-1]:
+            raise ValueError(f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must have "
+                             f"that size, got shape={tuple(shape)}.")
+        shape = tuple(batch)
+    else:
+        shape = own[:-1]
     batch_shape("multinomial", shape, n.aval.shape, f"n of shape {n.aval.shape}")
     drawn = _multinomial(take_key("multinomial", key), n, p, shape=(*shape, own[-1]), dtype=_common_float(n, p), unroll=unroll)
     return lax.convert_element_type(drawn, dtype)

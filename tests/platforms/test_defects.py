@@ -60,6 +60,7 @@ DEFECTS = {
     "complex_cosines": [(jnp.cos, np.array([2 - 88j], np.complex64), np.array([-3.436616e37 + 7.509143e37j], np.complex64))],
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
                              for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
+    "products_with_masks": [(lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))],
     "cube_roots": [(lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))],
 }
 

@@ -104,7 +104,7 @@ def test_dirichlet_sums_to_one():
 
 def test_multinomial_shapes():
     p = jnp.ones((3, 4)) / 4
-    counts = random.multinomial(random.key(0), jnp.array([0.0, 10.0, 20.0]), p, shape=(2, 3))
+    counts = random.multinomial(random.key(0), jnp.array([0.0, 10.0, 20.0]), p, shape=(2, 3, p.shape[-1]))
     assert counts.shape == (2, 3, 4)
     np.testing.assert_array_equal(np.asarray(counts.sum(-1)), [[0, 10, 20]] * 2)
 
@@ -131,7 +131,7 @@ def test_orthogonal(n, m, dtype):
     (lambda k: random.poisson(k, 1.0, dtype="float32"), "int"),
     (lambda k: random.dirichlet(k, 1.0), "ndim >= 1"),
     (lambda k: random.dirichlet(k, jnp.ones((2, 3)), (4,)), r"\(2, 3\)"),
-    (lambda k: random.multinomial(k, jnp.ones(3), jnp.ones(4), shape=(2,)), "n of shape"),
+    (lambda k: random.multinomial(k, jnp.ones(3), jnp.ones(4), shape=(2, 4)), "n of shape"),
     (lambda k: random.multivariate_normal(k, jnp.zeros(3), jnp.eye(2)), "n=3"),
     (lambda k: random.multivariate_normal(k, jnp.zeros(2), jnp.eye(2), method="lu"), "cholesky"),
     (lambda k: random.multivariate_normal(k, 0.0, jnp.eye(2)), "mean.ndim"),

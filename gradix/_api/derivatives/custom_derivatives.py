@@ -21,6 +21,7 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
+from gradix._ops.convert import convert_element_type
 
 _FLOAT0 = dtypes.float0
 
@@ -360,12 +361,20 @@ class custom_vjp(_Custom):
         got = ct.aval
         if got.dtype == _FLOAT0:
             return zeros(want)
+        if got.shape == want.shape and got.dtype != want.dtype and _converts(got.dtype, want.dtype):
+            ct = convert_element_type(ct, want.dtype)               # as the rules of programs in mixed precision ask for
+            got = ct.aval
         if not same_types([got], [want]):
             raise ValueError(
                 f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the "
                 f"shape and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
                 "Sum over broadcast axes, or convert with .astype.")
         return ct
+
+
+def _converts(given, wanted) -> bool:
+    """Whether a cotangent of one dtype is taken where another is expected: any number but a complex one for a real one."""
+    return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (given not in dtypes.COMPLEX or wanted in dtypes.COMPLEX)
 
 
 def _matched(part, tree) -> list | None:

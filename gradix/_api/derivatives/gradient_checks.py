@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,8 @@ _TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 _MODES = ("fwd", "rev")
 
 
-def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = ("fwd", "rev"), atol: float | None = None,
-                rtol: float | None = None, eps: float | None = None) -> None:
+def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None,
+                rtol: Any = None, eps: float | None = None) -> None:
     """Compare the derivatives of `f` at `args`, up to `order`, with finite differences along a random direction.
 
     Forward mode is compared with differences, reverse mode with the adjoint of them; each derivative is then itself
@@ -32,7 +33,7 @@ def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = 
         f: takes and returns arrays or pytrees of them; integers among them are held fixed.
         args: a tuple of arguments.
         modes: "fwd", "rev" or both.
-        atol, rtol: tolerances; by default for the coarsest float dtype that occurs.
+        atol, rtol: tolerances, or dicts of them by dtype; by default for the coarsest float dtype that occurs.
         eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of it, as
             a jump or kink of `f` may be near, as far as these are well above the rounding of the arguments.
 
@@ -166,9 +167,16 @@ class _Point:
             if a.dtype == dtypes.float0:
                 continue
             tolerance = _TOLERANCE[min(self.size, _real_size(b.dtype))]
-            np.testing.assert_allclose(_wide(a), _wide(b), rtol=self.rtol if self.rtol is not None else tolerance,
-                                       atol=self.atol if self.atol is not None else tolerance,
+            np.testing.assert_allclose(_wide(a), _wide(b), rtol=_given(self.rtol, b.dtype, tolerance),
+                                       atol=_given(self.atol, b.dtype, tolerance),
                                        err_msg=f"{what.removeprefix(': ')} {keystr(path)}".strip())
+
+
+def _given(tolerance, dtype, default: float) -> float:
+    """A tolerance that the user gave, as a number or by dtype."""
+    if isinstance(tolerance, dict):
+        tolerance = {np.dtype(k): v for k, v in tolerance.items()}.get(dtype)
+    return default if tolerance is None else tolerance
 
 
 def _difference(near, behind, far, far_behind, e):

@@ -158,7 +158,7 @@ def _basis(avals) -> list:
         dtype, shape = tangent_aval(a).dtype, (size, *a.shape)
         if is_staging():                     # computed by the program: it need not carry the numbers
             rows, columns = [broadcasted_iota(np.int32, (size, a.size), axis) for axis in (0, 1)]
-            eye = convert(eq(rows, add(columns, at) if at else columns), dtype, a.weak_type)
+            eye = convert(eq(rows, add(columns, np.int32(at)) if at else columns), dtype, a.weak_type)
             out.append(reshape(eye, shape))
         else:
             eye = np.zeros((size, a.size), dtype)

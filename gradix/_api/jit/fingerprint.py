@@ -148,7 +148,7 @@ class _Walk:
             return Same(x)
         if hashed is not None and not _generated(kind):
             if not compared_by_identity(kind):
-                return x
+                return x if _has_hash(x) else Same(x)
             if kind.__module__.partition(".")[0] in _BY_IDENTITY:
                 return Same(x)
         fields = getattr(kind, "__dataclass_fields__", {}) if _generated(kind) else {}
@@ -198,6 +198,15 @@ _HEAP_TYPE = 1 << 9
 _BARE = frozenset({tuple, list, dict, set, frozenset, collections.deque, collections.OrderedDict})
 _BY_IDENTITY = frozenset({"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"})
 _READERS = {types.FunctionType: _Walk._function, functools.partial: _Walk._partial, types.MethodType: _Walk._method}
+
+
+def _has_hash(x) -> bool:
+    """Whether the hash of the object's class works; one of traced arrays does not."""
+    try:
+        hash(x)
+    except Exception:
+        return False
+    return True
 
 
 def _content_of(cell):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import types
 import weakref
@@ -37,7 +38,7 @@ from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
 from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_traced
-from gradix._api.leaves import as_result, path_of, typed
+from gradix._api.leaves import as_result, path_of, stand_in_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
@@ -81,6 +82,11 @@ _CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)                  # which arguments of any place can be given to
 _WARM = 3                         # calls of a signature after which it gets code of its own
 _FAST_LIMIT = 4                   # signatures of one function that have some
+
+
+def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
+    """The function that was pickled."""
+    return JitFunction(fun, ArgumentRoles(fun, name_of(fun), *roles), settings)
 
 
 def jitted_functions() -> list[JitFunction]:
@@ -288,6 +294,9 @@ class JitFunction:
             if dtype is x.dtype and state.stage is None:
                 aval = make_aval(x.shape, dtype, False)
                 return ArrayImpl(None, aval, xla.put(x, aval))
+        known = stand_in_of(x) if state.stage is not None else None
+        if known is not None:                # the program around this one is only looked at
+            return known
         try:
             return as_array(x)
         except (TypeError, OverflowError) as e:
@@ -300,6 +309,16 @@ class JitFunction:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self):
+        """By reference where the module has it under its name, otherwise as the function and what `jit` was asked for."""
+        named: Any = sys.modules.get(getattr(self, "__module__", None) or "")
+        for part in getattr(self, "__qualname__", "").split("."):
+            named = getattr(named, part, None)
+        roles = self._roles
+        return self.__qualname__ if named is self else (_remade, (
+            self._fun, ((roles.static_numbers, tuple(roles.static_names)), (roles.donate_numbers, tuple(roles.donate_names))),
+            self._settings))
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, real_dtype
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
+from gradix._ops.arithmetic import mul_p
 from gradix._ops.transcendental import cbrt_p, sqrt_p
 from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cos_p, sin_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
@@ -90,9 +91,28 @@ def _is_complex(site) -> bool:
 
 _NUMERICS = "docs/numerics.md"
 
+def _masks(site):
+    """The operands of a product that were booleans: each as the boolean, or None."""
+    return [v.definition[1] if v.converted_from in BOOL else None for v in site.values]
+
+
+def _is_masked(site) -> bool:
+    return site.out.dtype in FLOAT and sum([m is not None for m in _masks(site)]) == 1
+
+
+def _masked(em, site, *values):
+    """x where the mask holds and 0·x elsewhere, which is NaN for infinities: a selection of x and 0 is all that XLA leaves."""
+    first, second = _masks(site)
+    mask, x = (first, values[1]) if first is not None else (second, values[0])
+    x, out = em.spread(x, site.out.shape), site.out
+    mask = em.spread(mask, site.out.shape)
+    return em.select(mask, x, em.op("multiply", out, x, em.splat(0, out)))
+
+
 REWRITES = (
     Rewrite("complex_sines", (sin_p,), lambda em, site, z: complex_sine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
     Rewrite("complex_cosines", (cos_p,), lambda em, site, z: complex_cosine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
     Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite("products_with_masks", (mul_p,), _masked, "docs/numerics.md", _is_masked, CORRECTNESS),
     Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), _NUMERICS, kind=CORRECTNESS),
 )

@@ -1,0 +1,85 @@
+"""Arguments and values at the corners of functions of arrays."""
+import io
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax, ops
+
+
+def test_derivatives_of_i0():
+    x = jnp.array([-1.5, -0.0, 0.0, 2.0])
+    np.testing.assert_allclose(gradix.vmap(gradix.grad(jnp.i0))(x), [-0.9816664, 0.0, 0.0, 1.5906368], rtol=2e-6)
+    np.testing.assert_allclose(gradix.grad(gradix.grad(jnp.i0))(0.0), 0.5, rtol=1e-6)
+
+
+def test_cov_of_one_row_has_its_columns_as_variables():
+    with np.errstate(all="ignore"):
+        got = jnp.cov(jnp.arange(4.0)[None], rowvar=False)
+    assert got.shape == (4, 4) and bool(jnp.isnan(got).all())
+    assert jnp.cov(jnp.arange(4.0), rowvar=False).shape == ()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_signs_of_zeros(dtype):
+    x = jnp.array([-0.0, 0.0, -np.inf, np.nan, 3.0], dtype)
+    for got in (jnp.sign(x), gradix.jit(jnp.sign)(x)):
+        np.testing.assert_array_equal(np.asarray(got, "float32"), [0.0, 0.0, -1.0, np.nan, 1.0])
+        np.testing.assert_array_equal(np.signbit(np.asarray(got, "float32")), [True, False, True, False, False])
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+@pytest.mark.parametrize("name", ["clz", "population_count"])
+def test_bits_of_narrow_integers(name, dtype):
+    width = int(dtype[-1])
+    patterns = np.arange(2 ** width)
+    x = jnp.array(patterns - (patterns >= 2 ** (width - 1)) * 2 ** width if dtype[0] == "i" else patterns).astype(dtype)
+    texts = [f"{p:0{width}b}" for p in patterns]
+    counts = [t.count("1") if name == "population_count" else len(t) - len(t.lstrip("0")) for t in texts]
+    want = np.asarray(jnp.array(counts).astype(dtype).astype(int))
+    np.testing.assert_array_equal(np.asarray(getattr(lax, name)(x).astype(int)), want)
+
+
+@pytest.mark.parametrize("dtype, want", [("int4", -1), ("uint4", 15)])
+def test_narrow_integers_divided_by_zero(dtype, want):
+    x = jnp.array([1, 0, 3]).astype(dtype)
+    assert lax.div(x, jnp.zeros_like(x)).astype(int).tolist() == [want] * 3
+
+
+@pytest.mark.parametrize("axis", [range(2), [0, 1], (0, 1)])
+def test_axes_are_any_sequence(axis):
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert [float(f(x, axis=axis)) for f in (jnp.sum, jnp.max, jnp.mean)] == [15.0, 5.0, 2.5]
+
+
+def test_bfloat16_is_loaded_as_it_was_saved():
+    file = io.BytesIO()
+    jnp.save(file, jnp.arange(3, dtype=jnp.bfloat16))
+    file.seek(0)
+    got = jnp.load(file)
+    assert got.dtype == jnp.bfloat16 and got.tolist() == [0, 1, 2]
+
+
+def test_data_of_lower_rank_than_segment_ids():
+    ids = jnp.array([0, 1, 1])
+    assert ops.segment_sum(2.0, ids, 3).tolist() == [2.0, 4.0, 0.0]
+    assert ops.segment_max(jnp.ones(()), ids[None], 3).tolist() == [1.0, 1.0, -np.inf]
+    assert ops.segment_sum(jnp.ones((1, 2)), ids, 2).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    with pytest.raises(ValueError, match=r"data of shape \(3,\) and segment_ids of shape \(3, 2\)"):
+        ops.segment_sum(jnp.ones(3), jnp.zeros((3, 2), int), 3)
+
+
+def test_vectorize_hands_none_on():
+    add = jnp.vectorize(lambda a, b: a if b is None else a + b)
+    assert add(jnp.arange(3.0), None).tolist() == [0.0, 1.0, 2.0]
+    total = jnp.vectorize(lambda a, b: a.sum() if b is None else a.sum() + b, signature="(n),()->()")
+    assert total(jnp.ones((2, 3)), None).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("name", ["fft", "FFT", "ifft"])
+def test_names_of_transforms(name):
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(lax.fft(x, name, (3,)), getattr(np.fft, name.lower())(np.asarray(x)), atol=1e-5)
+    assert lax.fft(x.astype(complex), name, ()).tolist() == x.astype(complex).tolist()
