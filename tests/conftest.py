@@ -52,6 +52,10 @@ def pytest_collection_modifyitems(items):
     for (_, (strength,)), members in sampled.items():
         for item in set(members).difference(covering(members, strength)):
             item.add_marker("slow")
+    if _config.state.gradix_rewrites != "all":
+        for item in items:
+            if item.get_closest_marker("rewritten"):
+                item.add_marker(pytest.mark.skip(reason="the rewrites it is about are turned off"))
     if HAVE_PEER:
         return
     for item in items:

@@ -13,6 +13,8 @@ import gradix
 from .lowering import lowered, normalised, recorded
 from .programs import PROGRAMS
 
+pytestmark = pytest.mark.rewritten
+
 RECORD = recorded()
 
 

@@ -10,6 +10,8 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 
+pytestmark = pytest.mark.rewritten
+
 COUNT = 300                     # more than two chunks of lanes, and not a multiple of one
 
 

@@ -383,6 +383,7 @@ def test_large_windows_keep_nan(body, start):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(row.reshape(-1, size)).any(1))
 
 
+@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", ["float32", "float64", ml_dtypes.bfloat16])
 @pytest.mark.parametrize("shape, axes", [((7, 5000), (0,)), ((2, 1, 20_001), (0,)), ((3, 4, 70, 60), (0, 1)), ((1, 9, 4100), (1,)),
                                          ((3, 5, 64, 64), (1,)), ((2, 3, 1, 2, 4099), (1, 3)), ((1, 2, 4096, 1), (0, 1, 3))])

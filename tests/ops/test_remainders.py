@@ -90,6 +90,7 @@ def test_derivatives_and_loops():
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.rewritten
 def test_only_large_arrays_pay_for_the_formula():
     def program(n, dtype="float32"):
         return gradix.jit(lax.rem).lower(np.ones(n, dtype), np.ones(n, dtype)).as_text()

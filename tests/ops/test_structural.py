@@ -192,6 +192,7 @@ def test_scatter(name, kind, mode):
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.rewritten
 @pytest.mark.parametrize("index", ["int32", "uint8", "int64"])
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint64"])
 @pytest.mark.parametrize("count", [1 << 14, (1 << 14) + 13])

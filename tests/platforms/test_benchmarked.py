@@ -8,6 +8,8 @@ import pytest
 import gradix
 from benchmarks import rewrites
 
+pytestmark = pytest.mark.rewritten
+
 ONE_CORE = {"divided_convolutions"}     # asks for several cores
 
 

@@ -8,6 +8,8 @@ from gradix import lax
 from gradix._platforms.cpu import products
 from gradix.experimental import enable_x64
 
+pytestmark = pytest.mark.rewritten
+
 
 @pytest.fixture(autouse=True)
 def small_matrices_too(monkeypatch):

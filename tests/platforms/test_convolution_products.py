@@ -9,6 +9,8 @@ import gradix
 from gradix import lax
 from tests.ops.test_conv import by_loops
 
+pytestmark = pytest.mark.rewritten
+
 LAYOUTS = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("HCNW", "OHWI", "NWCH")]
 
 

@@ -10,6 +10,8 @@ from gradix._base import config
 from tests.platforms.test_convolution_products import LAYOUTS, check, operands
 from tests.platforms.test_kernel_gradients import whole
 
+pytestmark = pytest.mark.rewritten
+
 
 @pytest.mark.parametrize("layouts", LAYOUTS, ids=str)
 @pytest.mark.parametrize("features, kernel, outputs, strides, pads, lhs_dilation, rhs_dilation, sums", [

@@ -11,6 +11,8 @@ from gradix._platforms.cpu.hidden_extrema import is_hidden
 from gradix._stablehlo.uses import Users
 from gradix._transforms.cse import simplify
 
+pytestmark = pytest.mark.rewritten
+
 NAN, INF = np.nan, np.inf
 
 

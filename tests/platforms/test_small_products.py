@@ -6,6 +6,8 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 
+pytestmark = pytest.mark.rewritten
+
 
 def compiled(subscripts, *shapes, dtype="float32"):
     """The contraction of small whole numbers is NumPy's; whether XLA's product of matrices is in the program."""

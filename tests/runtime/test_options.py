@@ -103,6 +103,7 @@ def _zeros(*shapes, dtype="f4"):
     return [np.zeros(shape, dtype) for shape in shapes]
 
 
+@pytest.mark.rewritten
 @pytest.mark.parametrize("f, args, spread", [
     (_convolve, _zeros((8, 16, 16, 16), (3, 3, 16, 32)), True),
     (gradix.jit(_convolve), _zeros((8, 16, 16, 16), (3, 3, 16, 32)), True),

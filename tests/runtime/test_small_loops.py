@@ -70,6 +70,7 @@ def test_results_are_those_of_plain_loops(name, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.rewritten
 @pytest.mark.parametrize("name,small", [("scalars", True), ("gradient of scalars", True), ("filter", True), ("product inside", True),
                                         ("large product inside", False), ("sort inside", False)])
 def test_small_loops_are_one_function(name, small):
