@@ -5,13 +5,16 @@ import os
 import runpy
 import sys
 
-from gradix.compat import install_as_jax
+from gradix.compat import check, doctor, install_as_jax
 
 _USAGE = """usage: python -m gradix program.py [arguments]
        python -m gradix -m module [arguments]
        python -m gradix -c code [arguments]
+       python -m gradix check path ...
+       python -m gradix doctor
 
-Runs a Python program with gradix in place of jax."""
+Runs a Python program with gradix in place of jax; `check` lists which of JAX's names files use that gradix
+lacks, without running them; `doctor` says what gradix finds on this machine."""
 
 
 def main(argv: list[str]) -> int:
@@ -23,6 +26,8 @@ def main(argv: list[str]) -> int:
     if first in ("-m", "-c") and not rest:
         print(f"python -m gradix: {first} needs an argument\n{_USAGE}", file=sys.stderr)
         return 2
+    if first in ("check", "doctor") and not os.path.exists(first):
+        return _check(rest) if first == "check" else _doctor()
     install_as_jax()
     if first == "-m":
         sys.argv = rest
@@ -37,6 +42,28 @@ def main(argv: list[str]) -> int:
         sys.argv = argv
         sys.path[0] = os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")
+    return 0
+
+
+def _check(paths: list[str]) -> int:
+    if not paths:
+        print(f"python -m gradix: check needs a path\n{_USAGE}", file=sys.stderr)
+        return 2
+    try:
+        found = check.check_paths(paths)
+    except FileNotFoundError as e:
+        print(f"python -m gradix: {e}", file=sys.stderr)
+        return 2
+    for use in found:
+        print(use)
+    certain = sum(not use.guarded for use in found)
+    print(f"{certain} uses of names that gradix lacks, and {len(found) - certain} where the program is prepared for it")
+    return 1 if certain else 0
+
+
+def _doctor() -> int:
+    for line in doctor.report():
+        print(line)
     return 0
 
 

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
 JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
@@ -43,8 +45,21 @@ class _Alias:
         module.__spec__ = self.spec                    # importing under the other name has replaced it
 
 
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` tells of `jax`; nothing of it is written to any record of installed packages."""
+
+    def read_text(self, filename) -> str | None:
+        return f"Metadata-Version: 2.1\nName: {_JAX}\nVersion: {JAX_VERSION}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path):
+        return Path(sys.modules[_OURS].__file__ or "").parent / path
+
+
 class _Finder:
     """Finds `jax.X` as `gradix.X`."""
+
+    def find_distributions(self, context: importlib.metadata.DistributionFinder.Context):
+        return [_Distribution()] if (context.name or "").lower() == _JAX else []
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         if not name.startswith(_JAX + "."):

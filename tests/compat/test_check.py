@@ -1,0 +1,85 @@
+"""`python -m gradix check` and `doctor`."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradix.compat import doctor
+from gradix.compat.check import check_paths, check_source, why_missing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def found(source):
+    return [(m.line, m.name, m.guarded) for m in check_source(source)]
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("import jax\njax.numpy.nope()", [(2, "jax.numpy.nope", False)]),
+    ("import jax.numpy as jnp\nx = jnp.sin(jnp.linalg.nope(1))", [(2, "jax.numpy.linalg.nope", False)]),
+    ("from jax import numpy as np, nope\nnp.nope", [(1, "jax.nope", False), (2, "jax.numpy.nope", False)]),
+    ("from jax.numpy import sin, nope as n\nn.more\nsin.more", [(1, "jax.numpy.nope", False)]),
+    ("import jax._src.core", [(1, "jax._src.core", False)]),
+    ("from jax.nope import a, b", [(1, "jax.nope", False)]),
+    ("import jax\n@jax.nope\ndef f(x=jax.nah): pass", [(2, "jax.nope", False), (3, "jax.nah", False)]),
+    ("try:\n  from jax import nope\nexcept ImportError:\n  from jax import nah",
+     [(2, "jax.nope", True), (4, "jax.nah", False)]),
+    ("try:\n  from jax import nope\nexcept ValueError: pass", [(2, "jax.nope", False)]),
+    ("import jax\nif hasattr(jax, 'nope'):\n  jax.nope", [(3, "jax.nope", True)]),
+])
+def test_lacking_names_are_found(source, expected):
+    assert found(source) == expected
+
+
+@pytest.mark.parametrize("source", [
+    "import jax, jax.numpy as jnp\njnp.sin(jax.__version__)\njax.Array.whatever",
+    "import jax\ndef f(jax): return jax.nope\ng = lambda jax: jax.nope",
+    "import jax\njax = object()\njax.nope",
+    "from .jax import nope\nimport jaxopt\njaxopt.nope",
+    "import jax.scipy.special as s\nfrom jax import *\ns.erf",
+])
+def test_what_is_there_or_not_jax_is_left_alone(source):
+    assert found(source) == []
+
+
+def test_a_text_that_is_no_python_is_one_finding():
+    (m,) = check_source("def f(:")
+    assert m.name == "syntax" and m.line == 1
+
+
+def test_folders_are_searched_and_nothing_runs(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.py").write_text("raise SystemExit(9)\nimport jax\njax.nope\n")
+    (m,) = check_paths([tmp_path])
+    assert str(m) == f"{tmp_path}/deep/a.py:3: jax.nope: gradix has no nope"
+    with pytest.raises(FileNotFoundError, match="absent"):
+        check_paths([tmp_path / "absent"])
+
+
+def test_internals_and_our_own_modules_are_no_names_of_jax():
+    assert "internal" in why_missing("jax._core") and "internal" in why_missing("jax.compat")
+
+
+def test_doctor_reports_and_detects_a_wrong_result(monkeypatch):
+    text = "\n".join(doctor.report())
+    assert "jaxlib" in text and "its result is right" in text
+    monkeypatch.setattr(doctor.gradix, "jit", lambda f: lambda x: f(x) + 1)
+    with pytest.raises(RuntimeError, match="NumPy gives 1134.0"):
+        list(doctor.report())
+
+
+@pytest.mark.parametrize("arguments, code, text", [
+    (("check",), 2, "needs a path"), (("check", "absent.py"), 2, "no such file"),
+    (("check", "gradix/compat/install.py"), 0, "0 uses"),
+])
+def test_the_command_line(arguments, code, text):
+    done = subprocess.run([sys.executable, "-m", "gradix", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == code and text in done.stdout + done.stderr
+
+
+def test_the_version_of_jax_is_answered_while_installed():
+    code = ("import gradix, importlib.metadata as m; before = len(list(m.distributions())); gradix.install_as_jax();"
+            "print(m.version('jax'), len(list(m.distributions())) == before)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
+    assert done.stdout == "0.10.2 True\n"
