@@ -165,6 +165,7 @@ with on_demand(globals()):
         image as image,
         interpreters as interpreters,
         lax as lax,
+        monitoring as monitoring,
         nn as nn,
         numpy as numpy,
         ops as ops,

@@ -1,0 +1,167 @@
+"""What a program tells of itself while it runs: events, durations and numbers, for whoever registered a listener.
+
+Gradix itself records how long tracing and compiling took and what was found on disk, under the names that tools for JAX listen for.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gradix._base import events as _events
+
+_on_event: list[Callable[..., None]] = []
+_on_duration: list[Callable[..., None]] = []
+_on_time_span: list[Callable[..., None]] = []
+_on_scalar: list[Callable[..., None]] = []
+_DURATIONS = {"trace": "/jax/core/compile/jaxpr_trace_duration", "compile": "/jax/core/compile/backend_compile_duration",
+              "load": "/jax/compilation_cache/cache_retrieval_time_sec"}
+_EVENTS = {"compile": "/jax/compilation_cache/cache_misses", "load": "/jax/compilation_cache/cache_hits"}
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tell the listeners of events that `event` happened.
+
+    Example:
+        >>> import gradix
+        >>> seen = []
+        >>> listener = lambda event, **more: seen.append((event, more))
+        >>> gradix.monitoring.register_event_listener(listener)
+        >>> gradix.monitoring.record_event("/train/restart", step=3)
+        >>> gradix.monitoring.unregister_event_listener(listener)
+        >>> seen
+        [('/train/restart', {'step': 3})]
+    """
+    for listener in list(_on_event):
+        listener(event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Tell the listeners of durations that `event` took `duration` seconds."""
+    for listener in list(_on_duration):
+        listener(event, duration, **kwargs)
+
+
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
+    """Tell the listeners of time spans that `event` lasted from `start_time` to `end_time`, in seconds of `time.time`."""
+    for listener in list(_on_time_span):
+        listener(event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Tell the listeners of numbers that `event` had `value`."""
+    for listener in list(_on_scalar):
+        listener(event, value, **kwargs)
+
+
+def register_event_listener(callback: Callable[..., None]) -> None:
+    """Have `callback(event, **kwargs)` called for every event."""
+    _register(_on_event, callback)
+
+
+def register_event_duration_secs_listener(callback: Callable[..., None]) -> None:
+    """Have `callback(event, seconds, **kwargs)` called for every duration.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> seen = []
+        >>> listener = lambda event, seconds, **more: seen.append(event)
+        >>> gradix.monitoring.register_event_duration_secs_listener(listener)
+        >>> _ = gradix.jit(lambda x: x + 1)(1.0)
+        >>> gradix.monitoring.unregister_event_duration_listener(listener)
+        >>> "/jax/core/compile/jaxpr_trace_duration" in seen
+        True
+    """
+    _register(_on_duration, callback)
+
+
+def register_event_time_span_listener(callback: Callable[..., None]) -> None:
+    """Have `callback(event, start, end, **kwargs)` called for every time span."""
+    _register(_on_time_span, callback)
+
+
+def register_scalar_listener(callback: Callable[..., None]) -> None:
+    """Have `callback(event, value, **kwargs)` called for every number."""
+    _register(_on_scalar, callback)
+
+
+def unregister_event_listener(callback: Callable[..., None]) -> None:
+    """Call `callback` for events no more.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    _unregister(_on_event, callback)
+
+
+def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
+    """Call `callback` for durations no more.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    _unregister(_on_duration, callback)
+
+
+def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
+    """Call `callback` for time spans no more.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    _unregister(_on_time_span, callback)
+
+
+def unregister_scalar_listener(callback: Callable[..., None]) -> None:
+    """Call `callback` for numbers no more.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    _unregister(_on_scalar, callback)
+
+
+def clear_event_listeners() -> None:
+    """Forget all listeners, of every kind."""
+    for listeners in (_on_event, _on_duration, _on_time_span, _on_scalar):
+        listeners.clear()
+    _listen()
+
+
+def _register(listeners: list, callback: Callable[..., None]) -> None:
+    listeners.append(callback)
+    _listen()
+
+
+def _unregister(listeners: list, callback: Callable[..., None]) -> None:
+    if callback not in listeners:
+        raise AssertionError(f"{callback!r} is not registered as a listener of this kind.")
+    listeners.remove(callback)
+    _listen()
+
+
+def _listen() -> None:
+    """Ask to be told what the compiler does for as long as anybody listens here."""
+    wanted = bool(_on_event or _on_duration or _on_time_span or _on_scalar)
+    if wanted and _pass_on not in _events.listeners:
+        _events.listeners.append(_pass_on)
+    elif not wanted and _pass_on in _events.listeners:
+        _events.listeners.remove(_pass_on)
+
+
+def _pass_on(event: Any) -> None:
+    """Record what the compiler did."""
+    name, end = _DURATIONS[event.kind], time.time()
+    record_scalar(name, event.seconds, fun_name=event.function)
+    if event.kind in _EVENTS:
+        record_event(_EVENTS[event.kind])
+    record_event_duration_secs(name, event.seconds, fun_name=event.function)
+    record_event_time_span(name, end - event.seconds, end, fun_name=event.function)
+
+
+__all__ = [
+    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
+    "register_event_duration_secs_listener", "register_event_listener", "register_event_time_span_listener",
+    "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
+    "unregister_event_time_span_listener", "unregister_scalar_listener",
+]
