@@ -83,3 +83,12 @@ def test_the_version_of_jax_is_answered_while_installed():
             "print(m.version('jax'), len(list(m.distributions())) == before)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
     assert done.stdout == "0.10.2 True\n"
+
+
+def test_a_suite_written_for_jax_runs_under_the_plug_in(tmp_path):
+    (tmp_path / "test_one.py").write_text(
+        "import jax, jax.numpy as jnp\ndef test_one():\n    assert jax.jit(jnp.sin)(0.0) == 0 and jnp.__name__ == 'gradix.numpy'\n")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "gradix.pytest", "-p", "no:cacheprovider", "-c",
+                           "/dev/null", f"--rootdir={tmp_path}", str(tmp_path)],
+                          capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,10 @@
+"""`pytest -p gradix.pytest`: run a test suite written for JAX on gradix, in worker processes too."""
+
+from gradix.compat import install_as_jax
+
+install_as_jax()
+
+
+def pytest_report_header() -> str:
+    """The line at the head of pytest's report."""
+    return "jax: gradix stands in for it"
