@@ -2,26 +2,18 @@
 functions. A cost that grows faster than the program shows in the ratios between the lines of one kind."""
 
 from benchmarks.case import case
-from benchmarks.cases.startup import cache
+from benchmarks.cases.startup import cache, never_called
 from benchmarks.cases.trace import chain
 
 
 def first_call(title, program, limit=1.0):
     """The first call of a new function, with nothing kept from before."""
 
-    def fresh(x):
-        def prepare():
-            x.api.clear_caches()
-            function, args = program(x)
-            return x.api.jit(function), args
-
-        return prepare
-
     def make(x):
         cache(x, None)
         return lambda prepared: prepared[0](*prepared[1])
 
-    case(f"first call, {title}", "scaling", limit, fresh=fresh)(make)
+    case(f"first call, {title}", "scaling", limit, fresh=never_called(program))(make)
 
 
 def later_call(title, program, limit=1.0):

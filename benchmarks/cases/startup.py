@@ -67,7 +67,9 @@ PROGRAMS = {"x + 1": tiny, "an MLP's step": mlp_step, "a hessian": hessian, "900
             "random normals": normal}  # fmt: skip
 
 
-def register(title, program):
+def never_called(program):
+    """What makes a new jitted function and its arguments, with nothing kept in memory from before."""
+
     def arguments(x):
         def fresh():
             x.api.clear_caches()
@@ -75,6 +77,12 @@ def register(title, program):
             return x.api.jit(function), args
 
         return fresh
+
+    return arguments
+
+
+def register(title, program):
+    arguments = never_called(program)
 
     def make(x, path):
         cache(x, path)
