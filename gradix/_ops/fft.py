@@ -153,7 +153,7 @@ def fft(x, fft_type, fft_lengths) -> Array:
     lengths = (fft_lengths,) if isinstance(fft_lengths, int) else tuple(fft_lengths)
     x = as_operand("fft", x)
     if kind in (FftType.FFT, FftType.IFFT):
-        if x.aval.dtype in _ACCEPTED and x.aval.dtype not in dtypes.COMPLEX:
+        if x.aval.dtype in dtypes.NUMERIC | dtypes.BOOL and x.aval.dtype not in dtypes.COMPLEX:
             x = convert_element_type(x, dtypes.to_complex_dtype(x.aval.dtype))
         if not lengths:
             return x

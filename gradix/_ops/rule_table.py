@@ -51,7 +51,7 @@ def table() -> str:
 
     Example:
         >>> next(line.split() for line in table().splitlines() if line.split()[:1] == ["sin"])
-        ['sin', 'x', 'x', 'direct', 'x', '·', 'jvp', 'x', 'floating,', 'complex', 'specialise', 'live=elements', 'formula=periodic']
+        ['sin', 'x', 'x', 'direct', 'x', '·', 'jvp', 'x', 'floating,', 'complex', 'specialise', 'divide', 'live=elements', 'formula=periodic']
     """
     groups = {family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()}
     rows = [r for group in groups.values() for r in group]
