@@ -14,13 +14,20 @@ _PLUMBING = frozenset(os.path.abspath(str(module.__file__)) for module in (conte
 
 # Cached by file name, not by code object: a str keeps its hash, a code object computes it each time.
 _inside: dict[str, bool] = {}
+_excluded: list[str] = []
 
 
 def _is_inside(filename: str) -> bool:
     path = os.path.abspath(filename)
-    inside = (path.startswith(_PACKAGE) and path != MAIN) or path in _PLUMBING
+    inside = (path.startswith(_PACKAGE) and path != MAIN) or path in _PLUMBING or any(map(path.startswith, _excluded))
     _inside[filename] = inside
     return inside
+
+
+def exclude(path: str) -> None:
+    """Take the frames of another library's file, or of its folder, for plumbing too."""
+    _excluded.append(os.path.abspath(path))
+    _inside.clear()
 
 
 def is_inside(filename: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._core.mesh import empty_abstract_mesh
 from gradix._core.named_sharding import NamedSharding
-from gradix._core.scalar_types import dtype_name, short_name
+from gradix._core.scalar_types import INEXACT, dtype_name, float0, short_name
 from gradix._core.sharding import PartitionSpec
 
 _options = _config.state
@@ -64,6 +64,10 @@ class ShapedArray:
 
     def strip_weak_type(self) -> ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of tangents of arrays of this type: its own for inexact dtypes, float0 for the rest."""
+        return self if self.dtype in INEXACT else make_aval(self.shape, float0)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)

@@ -352,9 +352,7 @@ def instantiate(t, aval):
 
 def tangent_aval(aval):
     """The type of tangents of `aval`: its own for inexact dtypes, float0 for the rest."""
-    if aval.dtype in dtypes.INEXACT:
-        return aval
-    return make_aval(aval.shape, dtypes.float0)
+    return aval.to_tangent_aval()
 
 
 def is_differentiable(aval) -> bool:

@@ -9,10 +9,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from gradix.compat.internals import USERS
+
 JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
 
 
+_SOURCE, _ADAPTERS = "jax._src", "gradix.compat.internals"
 _INTERNAL = "holds JAX's internals, which gradix does not have; public names are in jax, jax.extend, jax.interpreters"
 
 
@@ -65,6 +68,8 @@ class _Finder:
         if not name.startswith(_JAX + "."):
             return None
         ours = _OURS + name[len(_JAX):]
+        if name == _SOURCE or name.startswith(_SOURCE + "."):
+            return _internal(name)
         if _is_private(ours):
             raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}.", name=name)
         try:
@@ -77,6 +82,17 @@ class _Finder:
         spec = ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
         spec.submodule_search_locations = getattr(module, "__path__", None)
         return spec
+
+
+def _internal(name: str) -> ModuleSpec:
+    """The adapter for a module of JAX's own."""
+    area = name[len(_SOURCE) + 1:]
+    if area and area not in USERS:
+        raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}. Mapped are jax._src.{{{', '.join(USERS)}}}.", name=name)
+    module = importlib.import_module(f"{_ADAPTERS}.{area}" if area else _ADAPTERS)
+    spec = ModuleSpec(name, _Alias(module), is_package=not area)  # type: ignore[arg-type]
+    spec.submodule_search_locations = getattr(module, "__path__", None)
+    return spec
 
 
 _finder = _Finder()
