@@ -17,7 +17,7 @@ _interned: BoundedCache[tuple, ClosedJaxpr] = BoundedCache(1024, drop=1)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The first program traced that is equal to this one.
+    """The first program traced that is equal to this one, and written at the same place.
 
     Tracing anew keeps Python's meaning, whatever a body captured; this keeps it from compiling anew. Programs with
     constants, or with parameters whose equality cannot be told, are left as they are.
@@ -73,9 +73,17 @@ def _fingerprint(jaxpr: Jaxpr) -> tuple:
         for v in eqn.outvars:
             names[v] = len(names)
         params = tuple([(k, _settled(v)) for k, v in eqn.params.items()])
-        parts.append((eqn.primitive, ins, params, len(eqn.outvars)))
+        parts.append((eqn.primitive, ins, params, len(eqn.outvars), *_place(eqn.source)))
     parts.append(tuple([atom(v) for v in jaxpr.outvars]))
     return tuple(parts)
+
+
+def _place(source) -> tuple:
+    """Where an equation was written: messages name it, so programs of two places stay two.
+
+    The kept program keeps the code alive whose identity stands here.
+    """
+    return () if source is None else (id(source.code), source.lasti, source.scope)
 
 
 def _settled(value, depth: int = 0):

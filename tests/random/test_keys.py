@@ -113,6 +113,17 @@ def the_same_keys_scanned_twice(key):
     return [lax.scan(lambda c, k: (c + random.uniform(k), None), 0.0, keys)[0] for _ in range(2)]
 
 
+def the_same_loop_elsewhere(key):
+    return lax.fori_loop(0, 3, lambda i, c: c + random.uniform(key), 0.0)
+
+
+def test_equal_loops_of_two_places_are_told_apart():
+    for program in (constant_key_in_a_loop, the_same_loop_elsewhere):
+        line = program.__code__.co_firstlineno + 1
+        with gradix.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match=f"test_keys.py:{line} "):
+            program(random.key(0))
+
+
 REUSES = [twice, constant_key_in_a_loop, one_of_many, the_same_keys_scanned_twice]
 
 
