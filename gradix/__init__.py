@@ -64,9 +64,9 @@ from gradix._api.jit import (
     retraces as _retraces,  # defines an option
 )
 from gradix.numpy import methods as _methods        # installs the methods of arrays
-from gradix.compat import install_as_jax as install_as_jax
 
 with on_demand(globals()):
+    from gradix.compat import install_as_jax as install_as_jax
     from gradix._core.named_sharding import NamedSharding as NamedSharding
     from gradix._core.sharding import PartitionSpec as P, Shard as Shard
     from gradix._api.derivatives.autodiff import (
@@ -150,6 +150,7 @@ with on_demand(globals()):
     from gradix import (
         ad as ad,
         ad_checkpoint as ad_checkpoint,
+        compat as compat,
         core as core,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,

@@ -29,6 +29,14 @@ def test_the_import_loads_little():
     assert len(modules) <= MOST_IMPORTED, f"{len(modules)} modules: load what the import does not need when it is named"
 
 
+def test_the_import_loads_little_of_others():
+    """Beside NumPy and jaxlib: `importlib.metadata` alone would bring what reads e-mail, archives and sockets."""
+    code = ("import sys, numpy, jaxlib._jax, ml_dtypes; before = set(sys.modules); import gradix, gradix.numpy\n"
+            "print(*{m.split('.')[0] for m in set(sys.modules) - before} - {'gradix'})")
+    found = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    assert not found & {"email", "zipfile", "socket", "tempfile", "logging", "scipy", "concurrent", "multiprocessing", "json"}, found
+
+
 def test_a_first_program_loads_little():
     modules = loaded(FIRST_PROGRAM)
     assert len(modules) <= MOST, f"{len(modules)} modules: load what a first program does not need when it is named"

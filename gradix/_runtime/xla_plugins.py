@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from gradix._base.lazy import lazy_module
 from gradix._runtime.xla_client import has_driver
 
 xc: Any = lazy_module("jaxlib.xla_client")
+metadata: Any = lazy_module("importlib.metadata")          # it imports most of what reads e-mail
 _options = config.state
 _CUDA = (13, 12)                                        # by age, the newest first
 _LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft", "nvshmem_host",
@@ -60,8 +60,8 @@ def _wheel(version: int) -> Plugin | None:
     """NVIDIA's wheel for a version of CUDA, found without importing it: its own package imports another library."""
     name = f"jax-cuda{version}-pjrt"
     try:
-        wheel = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
+        wheel = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
         return None
     files = [f for f in wheel.files or () if f.name == "xla_cuda_plugin.so"]
     if not files:
@@ -112,7 +112,7 @@ def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: 
 
 
 def _version() -> str:
-    return importlib.metadata.version("jaxlib")
+    return metadata.version("jaxlib")
 
 
 def _load(plugin: Plugin):
