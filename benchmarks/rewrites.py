@@ -16,7 +16,7 @@ import numpy as np
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._platforms.cpu import CHOICES, REWRITES
+from gradix._platforms.cpu import TABLE
 from gradix._platforms.records import CORRECTNESS
 from gradix._runtime.cores import cores
 from gradix.experimental.sparse import BCOO
@@ -176,13 +176,13 @@ def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, flo
 
 
 def is_taken(name: str, facts) -> bool:
-    choice = next((c for c in CHOICES if c.name == name), None)
+    choice = next((c for c in TABLE.choices if c.name == name), None)
     return choice.applies(facts, cores()) if choice is not None else name in facts.rewrites
 
 
 def names(only: str = "") -> list[str]:
     """The rewrites and choices for speed, in the table's order."""
-    return [r.name for r in (*REWRITES, *CHOICES) if r.kind != CORRECTNESS and only in r.name]
+    return [r.name for r in (*TABLE.rewrites, *TABLE.choices) if r.kind != CORRECTNESS and only in r.name]
 
 
 def main(only: str = "") -> None:

@@ -5,34 +5,44 @@ for the records of kind "correctness". `python -m gradix._platforms` lists all.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from gradix._platforms import cpu, cuda, tpu
+from gradix._platforms.records import Choice, Rewrite, Table
 from gradix._platforms.selection import check_names, selected
 
-PLATFORMS = {"cpu": cpu, "cuda": cuda, "tpu": tpu}
+TABLES = {"cpu": cpu.TABLE, "cuda": cuda.TABLE, "tpu": tpu.TABLE}
 _SAME = {"gpu": "cuda"}
 
 
-def _table(platform: str):
-    return PLATFORMS.get(_SAME.get(platform, platform))
+def _table(platform: str) -> Table | None:
+    return TABLES.get(_SAME.get(platform, platform))
+
+
+class RewritesByPrimitive(dict):
+    """By primitive, the rewrites that the emitter is to consult, in order; found when it first meets the primitive."""
+
+    def __init__(self, table: Table, selection: str):
+        self._table, self._selection = table, selection
+
+    def __missing__(self, primitive) -> tuple[Rewrite, ...]:
+        found = self[primitive] = tuple(selected(self._table.of(primitive), self._selection))
+        return found
 
 
 @cache
-def rewrites_of(platform: str, selection: str) -> dict:
-    """The rewrites that the emitter is to consult, in order, by primitive."""
-    found: dict = {}
+def rewrites_of(platform: str, selection: str) -> Mapping[Any, tuple[Rewrite, ...]] | None:
+    """The rewrites that the emitter is to consult, by primitive; None where there are none."""
     table = _table(platform)
-    for rewrite in selected(table.REWRITES, selection) if table else ():
-        for primitive in rewrite.primitives:
-            found.setdefault(primitive, []).append(rewrite)
-    return {p: tuple(rewrites) for p, rewrites in found.items()}
+    return RewritesByPrimitive(table, selection) if table and selection != "off" else None
 
 
 @cache
-def _choices(platform: str, selection: str) -> tuple:
+def _choices(platform: str, selection: str) -> tuple[Choice, ...]:
     table = _table(platform)
-    return tuple(selected(table.CHOICES, selection)) if table else ()
+    return tuple(selected(table.choices, selection)) if table else ()
 
 
 def options_for(platform: str, selection: str, facts, cores: int) -> dict:
@@ -42,4 +52,4 @@ def options_for(platform: str, selection: str, facts, cores: int) -> dict:
 
 def check_selection(text: str) -> None:
     """Refuse a value of `gradix_rewrites` that names what is not there."""
-    check_names([r for t in PLATFORMS.values() for r in (*t.REWRITES, *t.CHOICES)], text)
+    check_names([r for t in TABLES.values() for r in (*t.rewrites, *t.choices)], text)

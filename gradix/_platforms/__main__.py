@@ -1,16 +1,17 @@
 """`python -m gradix._platforms`: print every rewrite and choice of every platform, in the order they are asked."""
 import sys
 
-from gradix._platforms import PLATFORMS
+from gradix._platforms import TABLES
 
 _HEADS = ("name", "kind", "for", "seen on jaxlib", "evidence")
 
 
 def rows(platform: str) -> list[tuple[str, ...]]:
     """One row per record of a platform: name, kind, what it is for, versions, evidence."""
-    table = PLATFORMS[platform]
-    found = [(r.name, r.kind, _shown([p.name for p in r.primitives]), ", ".join(r.seen_on), r.evidence) for r in table.REWRITES]
-    return found + [(c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence) for c in table.CHOICES]
+    table = TABLES[platform]
+    found: list[tuple[str, ...]] = [
+        (r.name, r.kind, _shown([p.name for p in r.primitives]), ", ".join(r.seen_on), r.evidence) for r in table.rewrites]
+    return found + [(c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence) for c in table.choices]
 
 
 def _shown(names: list[str]) -> str:
@@ -19,7 +20,7 @@ def _shown(names: list[str]) -> str:
 
 def listing() -> str:
     parts = []
-    for platform in PLATFORMS:
+    for platform in TABLES:
         lines = [_HEADS, *rows(platform)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADS))]
         parts.append("\n".join([f"{platform}: {len(lines) - 1}", *[

@@ -1,8 +1,11 @@
 """The records that tables of platforms are made of: rewrites of operations, and choices of how to compile a program."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import NamedTuple
+
+from gradix._base.lazy import lazy_module
 
 SPEED = "speed"                     # better asked so; results are the same
 CORRECTNESS = "correctness"         # asked plainly, this compiler's results are wrong, or it ends the process
@@ -48,3 +51,35 @@ class Choice(NamedTuple):
     evidence: str
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+
+
+class Table:
+    """The records of one platform.
+
+    A module of rewrites is imported when a program first has an operation that it is for: it imports what it rewrites,
+    which few programs have all of.
+
+    Args:
+        modules: by the full name of a module, whose `REWRITES` are its records, the names of the primitives these are for;
+            in the order in which they are asked.
+        choices: the records of how to compile.
+
+    Example:
+        >>> from gradix.lax import scatter_p, sin_p
+        >>> table = Table({"gradix._platforms.cpu.counts": ("scatter",)})
+        >>> [r.name for r in table.of(scatter_p)], table.of(sin_p)
+        (['counts_by_elements'], [])
+    """
+
+    def __init__(self, modules: Mapping[str, tuple[str, ...]], choices: tuple[Choice, ...] = ()):
+        self.modules, self.choices = modules, choices
+
+    def of(self, primitive) -> list[Rewrite]:
+        """The rewrites for a primitive."""
+        return [r for module, names in self.modules.items() if primitive.name in names
+                for r in lazy_module(module).REWRITES if primitive in r.primitives]
+
+    @cached_property
+    def rewrites(self) -> tuple[Rewrite, ...]:
+        """All of them; every module is imported."""
+        return tuple([r for module in self.modules for r in lazy_module(module).REWRITES])

@@ -1,6 +1,7 @@
 """What the tables of `_platforms` say of a program, under the option `gradix_rewrites`."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gradix._base import config
@@ -22,8 +23,8 @@ config.define("gradix_rewrites", "all", _checked, traced=True)
 _options = config.state
 
 
-def rewrites_of(platform: str) -> dict:
-    """The rewrites that the emitter is to consult, by primitive."""
+def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
+    """The rewrites that the emitter is to consult, by primitive; None where there are none."""
     return _platforms.rewrites_of(platform, _options.gradix_rewrites)
 
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,13 @@ SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
-NO_REWRITES: Mapping[Any, tuple] = MappingProxyType({})
+class _NoRewrites(dict):
+    """Of no primitive any."""
+
+    def __missing__(self, primitive) -> tuple:
+        return ()
+
+
 _NONE: dict = {}
 
 _MAX_DEPTH = 60     # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
@@ -39,15 +44,15 @@ class Emitter(Contractions):
         platform: "cpu", "cuda", ...: the target.
         places: end operations with the user's file and line, as MLIR locations. Names of scopes are always given.
         rewrites: what to consult before an operation's own rule: by primitive, records in order, each with `applies(site)`
-            (or None) and `emit(em, site, *values)`, which may decline with NotImplemented.
+            (or None) and `emit(em, site, *values)`, which may decline with NotImplemented. It has an answer for every
+            primitive; None for no rewrites.
     """
 
     def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False,
-                 rewrites: Mapping[Any, tuple] = NO_REWRITES):
+                 rewrites: Mapping[Any, tuple] | None = None):
         super().__init__(platform)
-        self.places, self.rewrites = places, rewrites
-        self.tuned_platform = platform if rewrites else ""      # whose compiler operations are written for; "" for any
-        self.tunes = self.tuned_platform == "cpu"
+        self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
+        self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
         self.functions: list[str] = []
         self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
@@ -66,7 +71,7 @@ class Emitter(Contractions):
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
-        get, rewrites, users = env.get, self.rewrites.get, Users(jaxpr)
+        get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
         self.facts.programs.append(jaxpr)
         placed = self.places or any_scopes()
         for eqn in jaxpr.eqns:
@@ -74,8 +79,8 @@ class Emitter(Contractions):
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
-            known = rewrites(p)
-            found = NotImplemented if known is None else self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
+            known = rewrites[p]
+            found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users)) if known else NotImplemented
             if found is NotImplemented:
                 found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
             if seen.divisions and self.meshes.devices is not None:
@@ -93,8 +98,8 @@ class Emitter(Contractions):
 
         `primitive.lower(em, ...)` is the rule alone, without rewrites.
         """
-        known = self.rewrites.get(primitive)
-        found = NotImplemented if known is None else self._rewritten(known, Site(primitive, out, values, params))
+        known = self.rewrites[primitive]
+        found = self._rewritten(known, Site(primitive, out, values, params)) if known else NotImplemented
         if found is not NotImplemented:
             return found
         if primitive.lower is not None:

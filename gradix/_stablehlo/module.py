@@ -9,7 +9,7 @@ import numpy as np
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.dimensions import SIZE
-from gradix._stablehlo.emitter import NO_REWRITES, Emitter, identifier
+from gradix._stablehlo.emitter import Emitter, identifier
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._stablehlo.shardings import Meshes
@@ -38,7 +38,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
                 platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
-                out_shardings=(), rewrites: Mapping[Any, tuple] = NO_REWRITES,
+                out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
                 dimensions: OpenDimensions | None = None) -> LoweredModule:
     """Lower a program to a StableHLO module.
 

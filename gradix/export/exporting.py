@@ -214,7 +214,7 @@ def _variables(x, found: set) -> set:
 
 
 def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
-    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites={}, dimensions=places,
+    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None, dimensions=places,
                          module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
 
 

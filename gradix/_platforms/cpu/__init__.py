@@ -1,25 +1,22 @@
-"""XLA:CPU, as jaxlib ships it: its rewrites and choices, in the order they are asked."""
-from gradix._platforms.cpu import (
-    compiling,
-    convolutions,
-    counts,
-    elementwise,
-    exactness,
-    extrema,
-    matrix_stacks,
-    products,
-    random_bits,
-    reductions,
-    running_reductions,
-    sorting,
-    sparse,
-    sums,
-    windows,
-)
+"""XLA:CPU, as jaxlib ships it: its rewrites, in the order they are asked, and its choices."""
+from gradix._platforms.cpu import compiling
+from gradix._platforms.records import Table
 
-REWRITES = (
-    *products.REWRITES, *convolutions.REWRITES, *sums.REWRITES, *extrema.REWRITES, *reductions.REWRITES,
-    *running_reductions.REWRITES, *windows.REWRITES, *sorting.REWRITES, *counts.REWRITES, *matrix_stacks.REWRITES,
-    *random_bits.REWRITES, *elementwise.REWRITES, *exactness.REWRITES, *sparse.REWRITES,
-)
-CHOICES = compiling.CHOICES
+_MODULES = {
+    "products": ("dot_general",),
+    "convolutions": ("conv_general_dilated",),
+    "sums": ("reduce_sum", "log1p", "erfc", "digamma"),
+    "extrema": ("reduce_max", "reduce_min", "max", "min"),
+    "reductions": ("reduce_prod", "reduce_and", "reduce_or"),
+    "running_reductions": ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "linear_recurrence"),
+    "windows": ("reduce_window_sum", "reduce_window_max", "reduce_window_min", "select_and_scatter_add"),
+    "sorting": ("sort", "top_k", "ranked"),
+    "counts": ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
+    "matrix_stacks": ("lu", "cholesky", "triangular_solve"),
+    "random_bits": ("random_bits",),
+    "elementwise": ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp", "exp2",
+                    "expm1", "log", "log1p", "erf", "erf_inv", "erfc", "lgamma", "cbrt", "sqrt", "rsqrt", "rem", "pow"),
+    "exactness": ("sin", "cos", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),
+    "sparse": ("sparse_product",),
+}
+TABLE = Table({f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()}, compiling.CHOICES)

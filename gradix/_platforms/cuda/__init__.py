@@ -1,5 +1,4 @@
 """XLA:GPU on CUDA: factorizations are its own, by cuSOLVER and cuBLAS. Nothing of this has run on hardware."""
-from gradix._platforms.factorizations import REWRITES as _FACTORIZATIONS
+from gradix._platforms.records import Table
 
-REWRITES: tuple = _FACTORIZATIONS
-CHOICES: tuple = ()
+TABLE = Table({"gradix._platforms.factorizations": ("cholesky", "triangular_solve")})

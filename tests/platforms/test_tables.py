@@ -1,0 +1,36 @@
+"""The tables of platforms: what they say without importing it is what they hold."""
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import gradix
+from gradix._core.primitive import Primitive
+from gradix._platforms import TABLES, rewrites_of
+
+
+@pytest.mark.parametrize("platform", TABLES)
+def test_modules_are_listed_with_the_primitives_they_are_for(platform):
+    for module, names in TABLES[platform].modules.items():
+        held = {p.name for r in importlib.import_module(module).REWRITES for p in r.primitives}
+        assert held == set(names), module
+
+
+def test_names_are_unique():
+    for table in TABLES.values():
+        names = [r.name for r in (*table.rewrites, *table.choices)]
+        assert len(names) == len(set(names))
+
+
+def test_another_primitive_of_a_known_name_has_no_rewrites():
+    assert rewrites_of("cpu", "all")[gradix.lax.sin_p]
+    assert rewrites_of("cpu", "all")[Primitive("sin")] == ()
+    assert rewrites_of("cpu", "off") is None
+
+
+def test_lowering_imports_only_what_the_program_has():
+    code = ("import sys, gradix, gradix.numpy as jnp; gradix.jit(lambda x: x + 1)(jnp.ones(3)); "
+            "print(*[m for m in sys.modules if m.startswith(('gradix._platforms.cpu.', 'gradix._ops.conv.'))])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found == ["gradix._platforms.cpu.compiling"]
