@@ -150,6 +150,7 @@ with on_demand(globals()):
     from gradix import (
         ad as ad,
         ad_checkpoint as ad_checkpoint,
+        api_util as api_util,
         compat as compat,
         core as core,
         custom_batching as custom_batching,
@@ -170,6 +171,7 @@ with on_demand(globals()):
         nn as nn,
         numpy as numpy,
         ops as ops,
+        profiler as profiler,
         random as random,
         ref as ref,
         scipy as scipy,

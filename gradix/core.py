@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as _np
+
 from gradix._api.inspect import (
     ensure_compile_time_eval as ensure_compile_time_eval,
     eval_context as eval_context,
@@ -15,6 +17,7 @@ from gradix._core.abstract import (
     AbstractValue as AbstractValue,
     abstract_token as abstract_token,
 )
+from gradix._core.array import typeof as _typeof
 from gradix._core.aval import ShapedArray as ShapedArray
 from gradix._core.checks import (
     am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE,
@@ -33,6 +36,7 @@ from gradix._core.checks import (
     primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype,
     valid_jaxtype as valid_jaxtype,
 )
+from gradix._core.current_trace import find_top_trace as find_top_trace
 from gradix._core.effects import (
     Effect as Effect,
     no_effects as no_effects,
@@ -45,6 +49,11 @@ from gradix._core.jaxpr import (
     jaxprs_in_params as jaxprs_in_params,
     new_jaxpr_eqn as new_jaxpr_eqn,
 )
+from gradix._core.library_values import (
+    ClassRules as _ClassRules,
+    converters as _converters,
+    types as _types,
+)
 from gradix._core.trace import (
     Trace as Trace,
     Tracer as Tracer,
@@ -54,6 +63,9 @@ Atom = _Var | _Literal
 Effects = frozenset[Effect]
 ParamDict = dict[str, Any]
 Value = Any
+
+# A library makes its class array-like by `pytype_aval_mappings[Class] = pytype_aval_mappings[numpy.ndarray]`.
+pytype_aval_mappings = _ClassRules(_types, _typeof, lambda cls: _converters.setdefault(cls, _np.asarray))
 
 __all__ = [
     "AbstractValue",
@@ -75,6 +87,7 @@ __all__ = [
     "ensure_compile_time_eval",
     "eval_context",
     "eval_jaxpr",
+    "find_top_trace",
     "gensym",
     "get_opaque_trace_state",
     "is_concrete",
@@ -87,6 +100,7 @@ __all__ = [
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
+    "pytype_aval_mappings",
     "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE",
     "unsafe_get_axis_names_DO_NOT_USE",

@@ -45,7 +45,7 @@ DEFAULT_OUTSIDE = _ARRAYS | {"opt_einsum"}
 JAXLIB_FILES = ("_base/tree.py", "_base/tree/*.py", "_runtime/xla*.py", "_runtime/xla*/*.py")
 LAZY_IMPORTER = "_base/lazy.py"
 # Runs other programs' imports: that is their job.
-PROGRAM_RUNNERS = ("compat/*.py", "compat.py", "__main__.py", "pytest.py")
+PROGRAM_RUNNERS = ("compat/*.py", "compat/internals/*.py", "compat.py", "__main__.py", "pytest.py")
 MAX_LINES = 500
 
 

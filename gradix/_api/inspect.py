@@ -20,6 +20,7 @@ from gradix._api.refs import all_of, stand_ins
 from gradix._api.structs import aval_of, struct_of
 from gradix._base import source
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal, Var
 from gradix._core.operators import Array
@@ -241,6 +242,8 @@ def typeof(x):
         >>> gradix.typeof(1.5)
         ShapedArray(float32[], weak_type=True)
     """
+    if type(x) in library_values.types:
+        return library_values.types[type(x)](x)
     try:
         return _typeof(x)
     except TypeError as e:

@@ -30,6 +30,12 @@ def exclude(path: str) -> None:
     _inside.clear()
 
 
+def include(path: str) -> None:
+    """Undo `exclude` of the file or folder."""
+    _excluded[:] = [p for p in _excluded if p != os.path.abspath(path)]
+    _inside.clear()
+
+
 def is_inside(filename: str) -> bool:
     """Whether a file belongs to this package, or to plumbing that explains nothing to the user."""
     found = _inside.get(filename)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._core import dtypes
+from gradix._core import dtypes, library_values as _library_values
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
@@ -146,6 +146,8 @@ def as_array(x) -> Array:
         return as_array(convert())
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain_number(x))
+    if t in _library_values.converters:
+        return as_array(_library_values.converters[t](x))
     raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
                     "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays.")
 
@@ -182,7 +184,7 @@ def canonical_host(x) -> np.ndarray:
 
 def is_array_like(x) -> bool:
     return (isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex))
-            or hasattr(x, "__jax_array__"))
+            or hasattr(x, "__jax_array__") or type(x) in _library_values.converters)
 
 
 def _short_repr(x) -> str:

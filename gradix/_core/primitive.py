@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gradix._core import trace as _trace
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
+from gradix._core.current_trace import bind_with_trace
 from gradix._core.divisions import ShardingTypeError
 from gradix._core.effects import no_effects
 
@@ -203,6 +204,10 @@ class Primitive:
     def get_bind_params(self, params) -> dict:
         """The parameters of an equation, to `bind` with again."""
         return dict(params)
+
+    def bind_with_trace(self, trace, args, avals, params) -> Any:
+        """Apply the primitive with `trace` in charge, as a library's own interpreter hands on what it met."""
+        return bind_with_trace(trace, self, [as_array(a) for a in args], params)
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
         return NotImplementedError(

@@ -99,8 +99,17 @@ class Trace:
         return self.interpret(prim, args, params)
 
     def interpret(self, prim, args, params):
-        """What applying a primitive means to this trace."""
-        raise NotImplementedError
+        """What applying a primitive means to this trace; an interpreter of a library's own has `process_primitive`."""
+        return self.process_primitive(prim, args, params)
+
+    def process_primitive(self, primitive, tracers, params):
+        """Apply a primitive, where a library's subclass says how.
+
+        Args:
+            tracers: the operands: arrays, and tracers of this trace and of those it lies within.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
+                                  "its method process_primitive(primitive, tracers, params).")
 
     def remember(self, done) -> None:
         """From here on do equal things once, by `done.once(do, prim, args, params)`."""

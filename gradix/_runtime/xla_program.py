@@ -14,6 +14,7 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
+from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
@@ -150,10 +151,7 @@ def cost_of(text: str) -> dict[str, float]:
 
 
 def _compile(text: str, where: Place, options, functions: list):
-    built = _options(options, where)
-    if functions:
-        return client().compile_and_load(xla_callbacks.parse_module(text), where.device_list, built, functions)
-    return client().compile_and_load(text, where.device_list, built)
+    return compile_and_load(text, where.device_list, _options(options, where), functions)
 
 
 def _options(options, where: Place):

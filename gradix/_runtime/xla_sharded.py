@@ -18,6 +18,7 @@ from gradix._runtime import xla_buffers, xla_callbacks, xla_options
 from gradix._runtime.collective_calls import calls
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
+from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in
 from gradix._runtime.xla_program import Executable, runner_for
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
@@ -273,6 +274,4 @@ def _load(text, functions, devices, built, blob):
     where = _jax.DeviceList(devices)
     if blob is not None:
         return client().deserialize_executable(blob, where, built, functions)
-    if functions:
-        return client().compile_and_load(xla_callbacks.parse_module(text), where, built, functions)
-    return client().compile_and_load(text, where, built)
+    return compile_and_load(text, where, built, functions)

@@ -9,6 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from gradix.compat import elsewhere
+from gradix.compat.internals import AREAS, is_mapped, lookup
+
 _ABOUT_THE_MODULE = {"__version__", "__version_info__", "__file__", "__name__", "__path__", "__dict__", "__doc__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
 
@@ -39,12 +42,34 @@ def why_missing(name: str) -> str | None:
     for part in name.split(".")[1:]:
         if not isinstance(there, ModuleType) or part in _ABOUT_THE_MODULE:
             return None                     # attributes of classes and values are known only when they run
+        if (path, part) == ("gradix", "_src"):
+            return _why_internal(name.split(".")[2:])
         if part.startswith("_") or (path, part) == ("gradix", "compat"):
             return "is internal to JAX; public names are in jax, jax.extend and jax.interpreters"
         found = _member(there, path, part)
         if found is None:
+            absent = elsewhere.find(f"{path}.{part}"[len("gradix."):])
+            if absent is not None:
+                return f"can be imported, but not used: it {absent.what}"
             return f"{path} has no {part}"
         there, path = found[0], f"{path}.{part}"
+    return None
+
+
+def _why_internal(parts: list[str]) -> str | None:
+    """As `why_missing`, of `jax._src` and the parts below."""
+    area = ""
+    for part in parts:
+        below = f"{area}.{part}".lstrip(".")
+        if is_mapped(below):
+            area = below
+            continue
+        try:
+            lookup(area, part)
+        except LookupError:
+            public = AREAS[area].public if area in AREAS else "jax, jax.extend and jax.interpreters"
+            return f"is internal to JAX and not mapped; public names are in {public.replace('gradix', 'jax')}"
+        return None
     return None
 
 

@@ -9,7 +9,9 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from gradix.compat.internals import USERS
+from gradix._base.lazy import lazy_module
+
+_elsewhere, _internals = lazy_module("gradix.compat.elsewhere"), lazy_module("gradix.compat.internals")
 
 JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
@@ -23,6 +25,8 @@ class _JaxModule(ModuleType):
     """The module `jax`: gradix's names, under JAX's name and version."""
 
     def __getattr__(self, name: str):
+        if name == "_src":
+            return importlib.import_module(_SOURCE)
         try:
             value = getattr(sys.modules[_OURS], name)
         except AttributeError:
@@ -79,23 +83,41 @@ class _Finder:
                 raise
             raise ModuleNotFoundError(f"No module named {name!r}: gradix, which stands in for jax here, has no {ours}.",
                                       name=name) from None
-        spec = ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
-        spec.submodule_search_locations = getattr(module, "__path__", None)
-        return spec
+        return _found(name, module)
 
 
 def _internal(name: str) -> ModuleSpec:
     """The adapter for a module of JAX's own."""
     area = name[len(_SOURCE) + 1:]
-    if area and area not in USERS:
-        raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}. Mapped are jax._src.{{{', '.join(USERS)}}}.", name=name)
-    module = importlib.import_module(f"{_ADAPTERS}.{area}" if area else _ADAPTERS)
-    spec = ModuleSpec(name, _Alias(module), is_package=not area)  # type: ignore[arg-type]
+    if area and not _internals.is_mapped(area):
+        raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}. Mapped are jax._src.{{{', '.join(_internals.AREAS)}}}.",
+                                  name=name)
+    if area in _internals.AREAS and _internals.AREAS[area].code:
+        return _found(name, importlib.import_module(f"{_ADAPTERS}.{area}"))
+    return _made(name, _internals.InternalModule(name, area))
+
+
+def _made(name: str, module: ModuleType) -> ModuleSpec:
+    """What the import of a module that is made here finds."""
+    module.__spec__ = ModuleSpec(name, None, is_package=True)
+    return _found(name, module)
+
+
+def _found(name: str, module: ModuleType) -> ModuleSpec:
+    spec = ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
     spec.submodule_search_locations = getattr(module, "__path__", None)
     return spec
 
 
-_finder = _Finder()
+class _FinderOfAbsent:
+    """Finds what is not there, of which libraries import names: asked last, for `from jax.X import Y` looks for `gradix.X.Y`."""
+
+    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+        absent = _elsewhere.find(name[len(_OURS) + 1:]) if name.startswith(_OURS + ".") else None
+        return _made(name, _elsewhere.AbsentModule(_JAX + name[len(_OURS):], absent)) if absent else None
+
+
+_finder, _finder_of_absent = _Finder(), _FinderOfAbsent()
 
 
 def install_as_jax() -> None:
@@ -128,6 +150,7 @@ def install_as_jax() -> None:
     module.__dict__.update(version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec)
     sys.modules.update({_JAX: module, "jax.version": version})
     sys.meta_path.insert(0, _finder)
+    sys.meta_path.append(_finder_of_absent)
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
         sys.modules.setdefault(_JAX + name[len(_OURS):], sys.modules[name])
 
@@ -146,7 +169,6 @@ def uninstall() -> None:
     """Undo `install_as_jax`: forget the names; modules that hold gradix's objects keep them."""
     if not is_installed():
         return
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)
+    sys.meta_path[:] = [f for f in sys.meta_path if f not in (_finder, _finder_of_absent)]
     for name in [n for n in sys.modules if n == _JAX or n.startswith(_JAX + ".")]:
         del sys.modules[name]

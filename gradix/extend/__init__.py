@@ -1,6 +1,7 @@
 """For libraries that extend gradix: primitives of their own, and programs as data."""
 
 from gradix.extend import (
+    backend as backend,
     core as core,
     linear_util as linear_util,
     mlir as mlir,

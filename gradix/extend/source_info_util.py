@@ -4,6 +4,7 @@ from gradix._base.source import (
     SourcePlace as SourceInfo,
     current as current,
     current_scope as current_name_stack,
+    exclude as register_exclusion,
 )
 
 
@@ -12,4 +13,4 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     return str(source_info)
 
 
-__all__ = ["SourceInfo", "current", "current_name_stack", "summarize"]
+__all__ = ["SourceInfo", "current", "current_name_stack", "register_exclusion", "summarize"]

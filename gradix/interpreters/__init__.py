@@ -5,5 +5,6 @@ from gradix.interpreters import (
     batching as batching,
     mlir as mlir,
     partial_eval as partial_eval,
+    pxla as pxla,
     xla as xla,
 )

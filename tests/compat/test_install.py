@@ -40,7 +40,7 @@ print(jax.jit(grad(lambda x: sin(x) ** 2))(0.5))
 
 
 @pytest.mark.parametrize("name, why", [
-    ("jax._src.core", "internals"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internals"),
+    ("jax._src.no_such", "internals"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internals"),
     ("jax.numpy.no_such", "gradix.numpy.no_such"),
 ])
 def test_modules_that_are_not_there(name, why):
@@ -63,7 +63,7 @@ try:
     jax.no_such
 except AttributeError as e:
     print(e)
-assert not hasattr(jax, "_src")
+assert jax._src.xla_bridge._backends.get("cpu") is None      # asking starts none
 """).startswith("module 'jax' has no attribute 'no_such': gradix")
 
 

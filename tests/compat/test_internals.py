@@ -4,13 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
 from gradix import compat
 from gradix._base import source
-from gradix.compat.internals import USERS
+from gradix.compat.internals import AREAS
 
 
 @pytest.fixture
@@ -23,9 +24,15 @@ def as_jax():
     sys.modules.update(peer)
 
 
-def test_every_area_of_the_table_is_a_module_and_the_other_way_round():
+def test_each_area_with_code_is_a_module_of_the_folder_and_each_public_place_is_there():
     folder = Path(importlib.import_module("gradix.compat.internals").__file__).parent
-    assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == set(USERS)
+    assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == {a for a, row in AREAS.items() if row.code}
+    for row in AREAS.values():
+        for module in f"{row.public} {row.also}".split():
+            importlib.import_module(module.removesuffix(".jit"))
+        for name in row.names.values():
+            module, _, attribute = name.partition(":")
+            assert hasattr(importlib.import_module(module), attribute), name
 
 
 def test_names_are_public_parts(as_jax):
@@ -43,6 +50,9 @@ def test_what_nobody_mapped_is_named(as_jax):
         importlib.import_module("jax._src.no_such")
     with pytest.raises(ImportError, match="no_such"):
         exec("from jax._src.dispatch import no_such")
+    dispatch = importlib.import_module("jax._src.dispatch")
+    with pytest.raises(AttributeError, match="no_such.*chex.*Public names are in gradix"):
+        dispatch.no_such                                         # noqa: B018
 
 
 def test_frames_of_an_excluded_file_are_left_out(tmp_path):
@@ -53,6 +63,62 @@ def test_frames_of_an_excluded_file_are_left_out(tmp_path):
                           env={"PYTHONPATH": f"{tmp_path}:{Path(gradix.__file__).parents[1]}", "PATH": "/usr/bin:/bin"})
     assert done.returncode == 1 and "ValueError: told" in done.stderr
     assert "library.py" not in done.stderr and "in fails" in done.stderr
+
+
+def test_what_compiles_can_be_wrapped(as_jax, monkeypatch):
+    from jax._src import compiler
+    platforms = []
+    inner = compiler.backend_compile_and_load
+
+    def wrapper(backend, *args, **kwargs):
+        platforms.append(backend.platform)
+        return inner(backend, *args, **kwargs)
+
+    monkeypatch.setattr(compiler, "backend_compile_and_load", wrapper)
+    f = gradix.jit(lambda x: jnp.sin(x) * 3.0625 + 0.4375)
+    f(jnp.ones(7))
+    f(jnp.ones(7))
+    assert platforms == ["cpu"]
+
+
+def test_nodes_are_registered(as_jax):
+    from jax._src.tree_util import _registry, flatten_one_level
+    assert tuple in _registry and dict in _registry and int not in _registry
+    assert flatten_one_level([1, (2,)])[0] == [1, (2,)]
+    with pytest.raises(TypeError, match="cannot be listed"):
+        list(_registry)
+
+
+def test_what_belongs_elsewhere_is_imported_and_refused(as_jax):
+    from jax.experimental import pallas as pl
+    from jax.experimental.colocated_python import func
+    with pytest.raises(NotImplementedError, match="jax.experimental.pallas.pallas_call.*not part of gradix"):
+        pl.pallas_call(lambda x: x)
+    with pytest.raises(NotImplementedError, match="remote devices"):
+        func.anything()
+    with pytest.raises(NotImplementedError, match="Pallas"):
+        class Kernel(pl.BlockSpec):
+            pass
+
+
+def test_a_class_becomes_array_like(as_jax):
+    import jax
+
+    class Boxed:
+        def __init__(self, x):
+            self.x = np.asarray(x)
+
+        def __array__(self, dtype=None, copy=None):
+            return self.x
+
+    with pytest.raises(TypeError, match="Boxed"):
+        jnp.sin(Boxed(0.5))
+    jax.core.pytype_aval_mappings[Boxed] = jax.core.pytype_aval_mappings[np.ndarray]
+    jax.interpreters.xla.canonicalize_dtype_handlers[Boxed] = jax.interpreters.xla.canonicalize_dtype_handlers[np.ndarray]
+    assert jnp.sin(Boxed(0.0)) == 0 and jax.typeof(Boxed([1.0])).shape == (1,)
+    assert jax.jit(lambda: jnp.sum(jnp.add(Boxed([1.0, 2.0]), 1)))() == 5
+    with pytest.raises(KeyError):
+        jax.core.pytype_aval_mappings[dict]                      # noqa: B018
 
 
 def test_types_of_tangents():

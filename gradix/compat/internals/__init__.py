@@ -1,12 +1,111 @@
-"""Names of JAX's own modules, `jax._src.X`, that libraries import: adapters over public parts, one small module per area.
+"""Names of JAX's own modules, `jax._src.X`, that libraries import: adapters over public parts.
 
-What is imported here is all there is; an internal name that nobody mapped raises an error that names it. The table says which
-libraries use which area, and what the public way is.
+One table, `AREAS`, says for each such module which libraries use it, what the public way is, and where its names come from. What
+is more than a name is a small module beside this file. An internal name that nobody mapped raises an error that says so.
 """
+from __future__ import annotations
 
-USERS = {
-    "traceback_util": ("equinox, flax, haiku", "gradix.extend.source_info_util"),
-    "dispatch": ("equinox, chex", "gradix.effects_barrier"),
-    "dtypes": ("equinox, flax, optax", "gradix.dtypes"),
-    "ad_util": ("lineax, equinox", "gradix.interpreters.ad, gradix.lax"),
+import importlib
+from types import ModuleType
+from typing import NamedTuple
+
+
+class Area(NamedTuple):
+    """One module of JAX's own."""
+
+    users: str                          # the libraries that import it
+    public: str                         # where the same is to be had as public names
+    names: dict[str, str] = {}          # what is called otherwise: name -> "module:name"
+    also: str = ""                      # further modules its names come from, after `public`
+    code: bool = False                  # whether it is the module of this folder with its name
+
+
+AREAS = {
+    "ad_checkpoint": Area("equinox", "gradix.ad_checkpoint"),
+    "ad_util": Area("lineax, equinox", "gradix.interpreters.ad", {
+        "stop_gradient_p": "gradix.lax:stop_gradient_p"}),
+    "api": Area("equinox, e3nn-jax", "gradix"),
+    "api_util": Area("e3nn-jax, numpyro", "gradix.api_util", code=True),
+    "array": Area("orbax-checkpoint", "gradix", {"ArrayImpl": "gradix:Array"}),
+    "checkify": Area("flax", "gradix.experimental.checkify", {
+        "JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"}),
+    "compiler": Area("chex", "gradix.jit", code=True),
+    "config": Area("numpyro, orbax-checkpoint", "gradix", {"config": "gradix:config"}),
+    "core": Area("flax, jax-md, numpyro, equinox", "gradix.core", also="gradix.extend.core gradix.errors"),
+    "custom_derivatives": Area("equinox, distrax", "gradix.custom_derivatives"),
+    "dispatch": Area("equinox, chex", "gradix", {"wait_for_tokens": "gradix:effects_barrier"}),
+    "distributed": Area("orbax-checkpoint", "gradix.distributed"),
+    "dtypes": Area("equinox, flax, optax", "gradix.dtypes", code=True),
+    "flatten_util": Area("blackjax", "gradix.flatten_util"),
+    "interpreters.ad": Area("lineax", "gradix.interpreters.ad"),
+    "interpreters.batching": Area("equinox", "gradix.interpreters.batching"),
+    "interpreters.mlir": Area("equinox", "gradix.interpreters.mlir"),
+    "interpreters.partial_eval": Area("scico, flax", "gradix.interpreters.partial_eval", {
+        "JaxprTracer": "gradix.interpreters.partial_eval:DynamicJaxprTracer"}),
+    "lax.lax": Area("equinox, numpyro", "gradix.lax"),
+    "linear_util": Area("numpyro", "gradix.extend.linear_util"),
+    "mesh": Area("flax, orbax-checkpoint", "gradix.sharding"),
+    "named_sharding": Area("orbax-checkpoint", "gradix.sharding"),
+    "numpy.lax_numpy": Area("equinox", "gradix.numpy"),
+    "partition_spec": Area("orbax-checkpoint", "gradix.sharding"),
+    "prng": Area("flax, numpyro", "gradix.extend.random"),
+    "random": Area("blackjax, numpyro", "gradix.random"),
+    "sharding": Area("scico", "gradix.sharding"),
+    "sharding_impls": Area("scico, orbax-checkpoint", "gradix.sharding"),
+    "source_info_util": Area("flax", "gradix.extend.source_info_util"),
+    "state.types": Area("flax", "gradix.experimental.hijax"),
+    "traceback_util": Area("equinox, flax, haiku", "gradix.extend.source_info_util", code=True),
+    "tree_util": Area("flax, orbax-checkpoint", "gradix.tree_util", code=True),
+    "typing": Area("optax, blackjax", "gradix.typing"),
+    "util": Area("numpyro, equinox", "gradix.api_util"),
+    "xla_bridge": Area("chex, jax-md", "gradix.extend.backend", code=True),
 }
+_PARENTS = {area.rpartition(".")[0] for area in AREAS} - {""}
+
+
+def is_mapped(area: str) -> bool:
+    """Whether `jax._src.area` is there."""
+    return area in AREAS or area in _PARENTS
+
+
+class InternalModule(ModuleType):
+    """A module of JAX's own: names are looked up in the public parts that its row of the table tells."""
+
+    def __init__(self, name: str, area: str):
+        super().__init__(name, f"`{name}`, as libraries use it.")
+        self.__dict__.update(_area=area, __path__=[])
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        below = f"{self._area}.{name}".lstrip(".")
+        if is_mapped(below):
+            return importlib.import_module(f"jax._src.{below}")
+        try:
+            value = self.__dict__[name] = lookup(self._area, name)
+        except LookupError as e:
+            raise AttributeError(e.args[0]) from None
+        return value
+
+
+def lookup(area: str, name: str):
+    """What `jax._src.area.name` is.
+
+    Raises:
+        LookupError: nobody mapped it; the message says where public names are.
+    """
+    row = AREAS.get(area, Area("nobody", "jax, jax.extend, jax.interpreters"))
+    if area in AREAS and row.code:
+        there = importlib.import_module(f"{__name__}.{area}")
+        if hasattr(there, name):
+            return getattr(there, name)
+    elif name in row.names:
+        module, _, attribute = row.names[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    elif not name.startswith("_"):
+        for module in f"{row.public} {row.also}".split() if area in AREAS else ():
+            there = importlib.import_module(module)
+            if hasattr(there, name):
+                return getattr(there, name)
+    raise LookupError(f"module 'jax._src.{area}' has no attribute {name!r}: it holds JAX's internals, and gradix, which stands in for "
+                      f"it, maps what libraries are known to use ({row.users}). Public names are in {row.public}.")

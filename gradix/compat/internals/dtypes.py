@@ -1,3 +1,21 @@
-"""`jax._src.dtypes`: the lattice of types, and its error."""
+"""`jax._src.dtypes`: kinds of elements, and what their types can hold."""
+import numpy as np
+
+from gradix._core.scalar_types import ExtendedDType as ExtendedDType
 from gradix.dtypes import *  # noqa: F403
-from gradix.dtypes import TypePromotionError as TypePromotionError
+from gradix.dtypes import (
+    TypePromotionError as TypePromotionError,
+    extended as extended,
+)
+from gradix.numpy import (
+    finfo as finfo,
+    iinfo as iinfo,
+)
+
+DType = np.dtype
+
+
+def supports_inf(dtype) -> bool:
+    """Whether a type of floats has an infinity."""
+    with np.errstate(all="ignore"):
+        return bool(np.isinf(np.asarray(np.inf, np.float32).astype(dtype).astype(np.float32)))

@@ -1,7 +1,22 @@
 """`jax._src.traceback_util`: files whose frames tracebacks leave out."""
-from gradix._base.source import exclude as register_exclusion, is_inside
+from gradix._base.source import exclude as register_exclusion, include, is_inside
 
 __all__ = ["api_boundary", "include_frame", "register_exclusion"]
+
+
+class _Excluded(list):
+    """Files that a library leaves out, and takes in again, by changing the list."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        register_exclusion(path)
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        include(path)
+
+
+_exclude_paths = _Excluded()
 
 
 def include_frame(frame) -> bool:

@@ -17,6 +17,12 @@ from gradix._core.checks import (
     primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype,
     valid_jaxtype as valid_jaxtype,
 )
+from gradix._core.current_trace import (
+    TraceTag as TraceTag,
+    find_top_trace as find_top_trace,
+    set_current_trace as set_current_trace,
+    take_current_trace as take_current_trace,
+)
 from gradix._core.effects import (
     Effect as Effect,
     no_effects as no_effects,

@@ -1,6 +1,7 @@
 """The built-in primitives."""
 # ruff: noqa: F401
 # fmt: off
+from gradix._control.library_calls import call_p, closed_call_p
 from gradix.lax import (
     abs_p,
     acos_p,

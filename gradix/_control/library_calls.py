@@ -1,0 +1,58 @@
+"""Calls of a program as libraries make them: `call` and `closed_call`, which keep no name."""
+from __future__ import annotations
+
+from gradix._control.call import jit_p
+from gradix._core.jaxpr import ClosedJaxpr, axis_names
+from gradix._core.primitive import Primitive
+from gradix._core.trace import bind
+
+
+class LibraryCall(Primitive):
+    """A call of the program in parameter `call_jaxpr`: as soon as it is transformed, a call as `jit` makes it."""
+
+    multiple_results = True
+    effectful = True
+    named = True
+    call_primitive = True
+
+    def bind(self, *args, call_jaxpr=None, **params):
+        """Apply a program; a function before the operands, as libraries give it, is called."""
+        if args and hasattr(args[0], "call_wrapped"):
+            return args[0].call_wrapped(*args[1:])
+        return super().bind(*args, call_jaxpr=_closed(call_jaxpr), **params)
+
+    def abstract(self, *avals, call_jaxpr, **_):
+        return call_jaxpr.out_avals
+
+    def effects(self, params):
+        return params["call_jaxpr"].effects
+
+    def names(self, params):
+        return axis_names(params["call_jaxpr"].effects)
+
+    def expand(self, *args, call_jaxpr, name="call", **_):       # type: ignore[override]
+        return bind(jit_p, list(args), _renamed(call_jaxpr, name))
+
+    def jvp(self, primals, tangents, *, call_jaxpr, name="call", **_):
+        return jit_p.jvp(primals, tangents, **_renamed(call_jaxpr, name))
+
+    def linearize(self, primals, tangents, *, call_jaxpr, name="call", **_):
+        return jit_p.linearize(primals, tangents, **_renamed(call_jaxpr, name))
+
+    def transpose(self, cts, *args, call_jaxpr, name="call", **_):
+        return jit_p.transpose(cts, *args, **_renamed(call_jaxpr, name))
+
+    def batch(self, axis, args, axes, *, call_jaxpr, name="call", **_):
+        return jit_p.batch(axis, args, axes, **_renamed(call_jaxpr, name))
+
+
+def _closed(jaxpr) -> ClosedJaxpr:
+    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
+
+
+def _renamed(jaxpr, name: str) -> dict:
+    return {"jaxpr": jaxpr, "name": name}
+
+
+call_p = LibraryCall("call")
+closed_call_p = LibraryCall("closed_call")

@@ -1,0 +1,160 @@
+"""What libraries that write transformations of their own do with arguments: flatten functions, and tell leaves apart."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gradix._api.arguments import debug_info as _debug_info
+from gradix._api.structs import aval_of as _aval_of
+from gradix._base.tree import flatten_axes as _flatten_axes, tree_flatten, tree_leaves, tree_unflatten
+from gradix._core.jaxpr import DebugInfo
+from gradix.extend.linear_util import WrappedFun, transformation_with_aux2
+
+__all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+           "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
+
+
+def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *, static_argnums: Sequence[int] = (),
+               static_argnames: Sequence[str] = (), **_) -> DebugInfo:
+    """What a function and its arguments are called, for messages.
+
+    Args:
+        traced_for: the name of the transformation.
+        args, kwargs: example arguments.
+
+    Example:
+        >>> from gradix.api_util import debug_info
+        >>> debug_info("jit", lambda x, y: x, (1, 2), {}).arg_names
+        ('x', 'y')
+    """
+    return _debug_info(fun, tuple(args), dict(kwargs))
+
+
+@transformation_with_aux2
+def flatten_fun(function: Callable, store, in_tree, *leaves) -> list:
+    """A wrapped function as one of leaves to a list of leaves, and a function that gives the tree of its results.
+
+    Args:
+        in_tree: the tree of `(args, kwargs)`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.api_util import flatten_fun
+        >>> from gradix.extend import linear_util as lu
+        >>> leaves, tree = gradix.tree.flatten(((1, 2), {"z": 3}))
+        >>> flat, out_tree = flatten_fun(lu.wrap_init(lambda x, y, z: {"a": x + y, "b": z}), tree)
+        >>> flat.call_wrapped(*leaves), out_tree()
+        ([3, 3], PyTreeDef({'a': *, 'b': *}))
+    """
+    args, kwargs = tree_unflatten(in_tree, leaves)
+    out, tree = tree_flatten(function(*args, **kwargs))
+    store.store(tree)
+    return out
+
+
+@transformation_with_aux2
+def flatten_fun_nokwargs(function: Callable, store, in_tree, *leaves) -> list:
+    """As `flatten_fun`, where `in_tree` is the tree of the positional arguments alone."""
+    out, tree = tree_flatten(function(*tree_unflatten(in_tree, leaves)))
+    store.store(tree)
+    return out
+
+
+def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence, require_static_args_hashable: bool = True):
+    """A wrapped function with all arguments but some held, and those others.
+
+    Raises:
+        ValueError: an argument to hold must be hashable and is not.
+
+    Example:
+        >>> from gradix.api_util import argnums_partial
+        >>> from gradix.extend import linear_util as lu
+        >>> g, dynamic = argnums_partial(lu.wrap_init(lambda x, y: x - y), 1, (10, 3))
+        >>> g.call_wrapped(4), dynamic
+        (6, (3,))
+    """
+    numbers = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    open_ = {n % len(args) for n in numbers}
+    if require_static_args_hashable:
+        for i, a in enumerate(args):
+            if i not in open_ and type(a).__hash__ is None:
+                raise ValueError(f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, {a!r}. "
+                                 "Give a tuple in place of a list, or make the argument dynamic.")
+
+    def call(*given, **kwargs):
+        rest = iter(given)
+        return f.call_wrapped(*[next(rest) if i in open_ else a for i, a in enumerate(args)], **kwargs)
+
+    return f.wrap(call), tuple([args[i] for i in sorted(open_)])
+
+
+def flatten_axes(name: str, treedef, axis_tree, *, kws: bool = False, tupled_args: bool = False) -> list:
+    """The entry of a prefix of a tree for each of its leaves; None is an entry.
+
+    Args:
+        name: what the prefix is called in messages, such as `vmap in_axes`.
+
+    Raises:
+        ValueError: `axis_tree` is no prefix of the tree.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.api_util import flatten_axes
+        >>> flatten_axes("in_axes", gradix.tree.structure((1, (2, 3))), (0, None))
+        [0, None, None]
+    """
+    return _flatten_axes(name, treedef, axis_tree)
+
+
+class _Leaf:
+    """A leaf of a tree of which only the structure is known."""
+
+    __slots__ = ()
+
+
+def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree, kws: bool = True) -> tuple[bool, ...]:
+    """Whether each leaf of the arguments is given up.
+
+    Args:
+        in_tree: the tree of `(args, kwargs)`; without `kws`, of `args`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.api_util import donation_vector
+        >>> donation_vector((0,), ("z",), gradix.tree.structure(((1, (2, 3)), {"z": 4})))
+        (True, False, False, True)
+    """
+    whole = tree_unflatten(in_tree, [_Leaf()] * in_tree.num_leaves)
+    args, kwargs = whole if kws else (whole, {})
+    numbers, names = set(donate_argnums), set(donate_argnames)
+    flags = [i in numbers for i, a in enumerate(args) for _ in tree_leaves(a)]
+    return tuple(flags + [k in names for k in sorted(kwargs) for _ in tree_leaves(kwargs[k])])
+
+
+def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
+    """Positions to give up among all arguments, of positions among those that are not static.
+
+    Raises:
+        ValueError: a position is in both.
+    """
+    static = sorted(static_argnums)
+    if set(static) & set(donate_argnums):
+        raise ValueError(f"static_argnums {tuple(static)} and donate_argnums {tuple(donate_argnums)} cannot intersect.")
+    return tuple(sorted({n - sum(s < n for s in static) for n in donate_argnums}))
+
+
+def shaped_abstractify(x):
+    """The type of an array, of a Python number, or of what has a shape and a dtype."""
+    return _aval_of(x)
+
+
+def safe_map(f: Callable, *sequences) -> list:
+    """As `map`, as a list, of sequences of one length.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    columns = [list(s) for s in sequences]
+    if len({len(c) for c in columns}) > 1:
+        raise ValueError(f"safe_map() takes sequences of one length, got lengths {[len(c) for c in columns]}.")
+    return list(map(f, *columns))

@@ -1,0 +1,157 @@
+"""Recording what a program does when: profiles for TensorBoard and XProf, names in them, and what lies in memory."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gradix._runtime import xla_profiler
+from gradix._runtime.xla_profiler import (
+    ProfileOptions as ProfileOptions,
+    register_subprocess as register_subprocess,
+)
+from gradix.extend.backend import get_backend as _get_backend
+
+__all__ = ["ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",
+           "register_subprocess", "save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace", "trace"]
+
+_lock = threading.Lock()
+_running: list[tuple[Any, str]] = []            # the session that records, and where it is to be written
+_servers: list[Any] = []
+
+
+class TraceAnnotation(xla_profiler.TraceMe):
+    """A name for what a `with` block does, in the profile that is being recorded.
+
+    Args:
+        name: what the block is called.
+        **kwargs: values shown beside it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import profiler
+        >>> with profiler.TraceAnnotation("solve", size=2):
+        ...     y = jnp.ones(2) + 1
+    """
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """As `TraceAnnotation` for one step of a loop, which tools group their statistics by.
+
+    Args:
+        name: what a step is called.
+        **kwargs: with `step_num`, the number of the step.
+    """
+
+    def __init__(self, name: str, **kwargs):
+        super().__init__(name, _r=1, **kwargs)
+
+
+def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs) -> Callable:
+    """The function, whose calls have a name in profiles: its own, or `name`.
+
+    Example:
+        >>> from gradix import profiler
+        >>> @profiler.annotate_function
+        ... def twice(x):
+        ...     return 2 * x
+        >>> twice(3)
+        6
+    """
+    shown = name or getattr(func, "__qualname__", getattr(func, "__name__", repr(func)))
+
+    @functools.wraps(func)
+    def called(*args, **kwargs):
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+    return called
+
+
+def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
+                profiler_options: ProfileOptions | None = None) -> None:
+    """Record from now on; `stop_trace` writes the profile below `log_dir`.
+
+    Args:
+        log_dir: the folder for `plugins/profile/...`, as TensorBoard and XProf read it.
+        profiler_options: how much is recorded.
+
+    Raises:
+        RuntimeError: one is being recorded already.
+        NotImplementedError: a file or link for Perfetto is asked for; XProf shows the profile there.
+    """
+    if create_perfetto_link or create_perfetto_trace:
+        raise NotImplementedError("start_trace writes profiles for TensorBoard and XProf, none for Perfetto: leave out "
+                                  "create_perfetto_link and create_perfetto_trace, and open the trace from XProf.")
+    with _lock:
+        if _running:
+            raise RuntimeError(f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call stop_trace() first.")
+        _running.append((xla_profiler.new_session(profiler_options), os.fspath(log_dir)))
+
+
+def stop_trace() -> None:
+    """Stop recording, and write the profile.
+
+    Raises:
+        RuntimeError: none is being recorded.
+    """
+    with _lock:
+        if not _running:
+            raise RuntimeError("No profile started: call start_trace(folder) first.")
+        session, folder = _running.pop()
+        session.stop_and_export(folder)
+
+
+@contextlib.contextmanager
+def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
+          profiler_options: ProfileOptions | None = None) -> Iterator[None]:
+    """Record what a `with` block does; see `start_trace`."""
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """What lies in the memory of a platform's devices, in pprof's compressed form."""
+    return xla_profiler.heap_profile(_get_backend(backend))
+
+
+def save_device_memory_profile(filename: os.PathLike | str, backend: str | None = None) -> None:
+    """Write `device_memory_profile` to a file, for `pprof`."""
+    Path(filename).write_bytes(device_memory_profile(backend))
+
+
+def start_server(port: int, requires_backend: bool = True):
+    """Let tools ask this process for profiles at a port, until `stop_server`.
+
+    Raises:
+        ValueError: a server runs already.
+    """
+    if _servers:
+        raise ValueError("Only one profiler server can be active at a time: call stop_server() first.")
+    if requires_backend:
+        _get_backend()
+    _servers.append(xla_profiler.start_server(port))
+    return _servers[0]
+
+
+def stop_server() -> None:
+    """Stop what `start_server` started.
+
+    Raises:
+        ValueError: none runs.
+    """
+    if not _servers:
+        raise ValueError("No active profiler server: call start_server(port) first.")
+    _servers.clear()
+
+
+def __getattr__(name: str):
+    if name in ("ProfileData", "ProfileEvent", "ProfilePlane"):
+        return xla_profiler.data_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
