@@ -161,11 +161,12 @@ def branches_on(index, functions, operands, what: str, names, order):
         leaves, tree = flatten(operands)
     leaves = arrays(what, leaves, tree, "operand ")
     flats = [Flattened(f, tree.children(), what) for f in functions]
-    staged: dict = {k: flats[k].stage_with_refs([x.aval for x in leaves]) for k in order}
+    staged: dict[int, Any] = {k: flats[k].stage_with_refs([x.aval for x in leaves]) for k in order}
     check_branches(what, [names[k] for k in order], [functions[k] for k in order], [flats[k].out_tree for k in order],
                    [staged[k][0].out_avals[:flats[k].out_tree.num_leaves] for k in order])
     refs = written(*[staged[k][2] for k in order])
-    branches, consts = _joined([with_refs(*staged[k], refs) if staged[k][2] or refs else staged[k][:2] for k in order])
+    branches, consts = _joined([
+        with_refs(jaxpr, consts, inside, refs) if inside or refs else (jaxpr, consts) for jaxpr, consts, inside in staged.values()])
     by_place = dict(zip(order, branches))
     ordered = [by_place[k] for k in range(len(functions))]
     outs = bind_cond(index, ordered, [*consts, *[r.read() for r in refs], *leaves])

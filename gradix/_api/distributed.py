@@ -58,9 +58,9 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     if state.num_processes is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
     whole, found = detected(cluster_detection_method)
-    given = (coordinator_address, num_processes, process_id)
+    given: Any = (coordinator_address, num_processes, process_id)
     if whole is not None:
-        given = tuple([g if g is not None else w for g, w in zip(given, whole[1:4])])      # type: ignore[assignment]
+        given = tuple([g if g is not None else w for g, w in zip(given, whole[1:4])])
     address, count, rank = given
     if address is None and count is None and rank is None:
         if any(f[1:4] != (None,) * 3 for f in found):

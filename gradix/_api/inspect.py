@@ -81,8 +81,9 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
 def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
     """The program with the refs among the arguments in their places, and the values of captured ones as constants."""
     n = len(jaxpr.invars) - len(refs)
-    own = {r.ref: r.var for r in refs}
-    invars = all_of(n + len(inside), jaxpr.invars[:n], {i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()})
+    own: dict[Any, Any] = {r.ref: r.var for r in refs}
+    invars = all_of(n + len(inside), jaxpr.invars[:n], {
+        i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()})               # type: ignore[misc]
     captured = [r for r in refs if r.ref not in inside.values()]
     whole = jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars, effects=jaxpr.effects)
     return whole, [*consts, *[r.ref.read() for r in captured]]

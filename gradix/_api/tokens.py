@@ -121,7 +121,7 @@ class _Sent:
         self.values, self.route = values, route
 
 
-register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route), lambda route, children: _Sent(*children, route))
+register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route), lambda route, children: _Sent(children[0], route))
 
 
 def _route(axis_name, perm) -> tuple:

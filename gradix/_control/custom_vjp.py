@@ -108,7 +108,7 @@ class CustomLinear(Primitive):
         raise TypeError(f"can't apply forward-mode autodiff (jvp) to a linearized custom_vjp function: of '{name}' "
                         "only the transpose is known here. Use jvp of the function itself, or vjp, grad or jacrev.")
 
-    jvp = batch = lower = refuse
+    jvp = batch = lower = refuse                    # type: ignore[assignment]
 
 
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call")

@@ -16,7 +16,7 @@ class Remat(Call):
     """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
 
     live = None                # its equations stay together, to be computed again
-    selects = False
+    selects = False            # type: ignore[assignment]
     inlining = Inlining()
 
     def run(self, args, params):

@@ -184,7 +184,7 @@ def spread(em, shape, args):
 
 def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementwise:
     """A linear operation of one operand; `back(ct, operand)` is its adjoint."""
-    prim = Elementwise(name, host, lambda t, x, **p: bind(prim, (t,), p), hlo=hlo, dtypes=dtypes,
+    prim: Elementwise = Elementwise(name, host, lambda t, x, **p: bind(prim, (t,), p), hlo=hlo, dtypes=dtypes,
                        transpose=lambda ct, x, **p: (back(ct, x, **p),), **kw)
     return prim
 

@@ -152,7 +152,7 @@ def _product_along(x, t, axis: int):
         half = n // 2
         if n % 2:
             last = _part(x, axis, n - 1, n), _part(t, axis, n - 1, n)
-            left = last if left is None else _times(*left, *last)
+            left = last if left is None else _times(left[0], left[1], last[0], last[1])
         x, t = _times(_part(x, axis, 0, half), _part(t, axis, 0, half),
                       _part(x, axis, half, 2 * half), _part(t, axis, half, 2 * half))
         n = half

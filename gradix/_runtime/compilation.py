@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix._base import config, events
 from gradix._base.bounded import BoundedCache
@@ -14,9 +14,9 @@ _options = config.state
 
 
 class Obtained(NamedTuple):
-    """An executable, and whether it came from disk."""
+    """An executable, of one device or of several, and whether it came from disk."""
 
-    executable: xla.Executable
+    executable: Any
     is_loaded: bool
 
 

@@ -35,7 +35,7 @@ _modes = policy.modes()
 def _silence() -> tuple[Callable, Callable]:
     """Functions that stop NumPy's floating-point warnings and resume them, at a tenth of `errstate`'s price."""
     try:
-        from_private = np._core.umath
+        from_private = np._core.umath                       # type: ignore[attr-defined]
         quiet, variable = from_private._make_extobj(all="ignore"), from_private._extobj_contextvar
         variable.reset(variable.set(quiet))
         return partial(variable.set, quiet), variable.reset

@@ -110,7 +110,9 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
         return x.view(np.uint8) if x.dtype.kind == "b" else x
     bits = x.view(form.dtype)
     keys = _flipped(bits)
-    magnitude = bits & form.magnitude if zeros or nans else None
+    if not zeros and not nans:
+        return keys
+    magnitude = bits & form.magnitude
     if zeros:
         keys[magnitude < form.least] = 0
     if nans:

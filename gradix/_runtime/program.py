@@ -72,8 +72,9 @@ def _deleted(array: ArrayImpl) -> Exception:
         return TypeError(f"A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function that is "
                          f"run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, make_jaxpr and "
                          "lower; pass an array to run.")
-    known = type(found) is tuple and type(found[0]) is Donation
-    how = found[0].told(found[1]) if known else "It was given up by its delete(); keep a copy of what is needed later."
+    how = "It was given up by its delete(); keep a copy of what is needed later."
+    if type(found) is tuple and type(found[0]) is Donation:
+        how = found[0].told(found[1])
     return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. {how}")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 from math import prod
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -102,7 +103,7 @@ def _memory(buffer, size: int) -> np.ndarray:
     """The bytes of a buffer, kept alive and safe from donation while the view lives; few bytes are copied."""
     if size <= _FEW:
         return np.frombuffer(ctypes.string_at(buffer.unsafe_buffer_pointer(), size), np.uint8)
-    view = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
+    view: Any = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
     try:
         view.keep = _jax.buffer_to_dlpack_managed_tensor(buffer)
     except RuntimeFailure:

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import struct
 from ctypes import c_char, c_char_p, c_int, c_size_t, c_void_p
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -100,7 +101,8 @@ def _arrays(count: int, addresses: int) -> list[np.ndarray]:
     arrays = []
     for address in _reader("P", count)(_MEMORY, addresses):
         _, _, kind, data, rank, dimensions = _BUFFER.unpack_from(_MEMORY, address)
-        arrays.append(np.ndarray(_reader("q", rank)(_MEMORY, dimensions), _DTYPES[kind], _Bytes.from_address(data)))
+        memory: Any = _Bytes.from_address(data)
+        arrays.append(np.ndarray(_reader("q", rank)(_MEMORY, dimensions), _DTYPES[kind], memory))
     return arrays
 
 

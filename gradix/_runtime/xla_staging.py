@@ -54,4 +54,4 @@ def _as_number(view: np.ndarray) -> memoryview:
     flat = flat.view(flat.real.dtype)                       # the two parts of a complex number
     if flat.dtype not in _PLAIN:
         raise NotImplementedError
-    return memoryview(flat)
+    return memoryview(flat)                                # type: ignore[arg-type]

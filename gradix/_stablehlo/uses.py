@@ -12,13 +12,13 @@ class Users:
     __slots__ = ("_jaxpr", "_found", "_results")
 
     def __init__(self, jaxpr: Jaxpr):
-        self._jaxpr, self._found, self._results = jaxpr, None, None
+        self._jaxpr = jaxpr
+        self._found: dict[Any, dict[int, JaxprEqn]] | None = None
+        self._results: set = set()
 
     def of(self, v) -> dict[int, JaxprEqn]:
         """The equations that read a variable, by their places."""
-        if self._found is None:
-            self._index()
-        return self._found.get(v, {})
+        return self._index().get(v, {})
 
     def only(self, v) -> JaxprEqn | None:
         """The one equation that reads a variable, where nothing else does."""
@@ -26,17 +26,19 @@ class Users:
         return next(iter(found.values())) if len(found) == 1 and not self.is_result(v) else None
 
     def is_result(self, v) -> bool:
-        if self._results is None:
-            self._index()
+        self._index()
         return v in self._results
 
-    def _index(self) -> None:
-        self._results = {v for v in self._jaxpr.outvars if type(v) is not Literal}
-        self._found = {}
-        for place, eqn in enumerate(self._jaxpr.eqns):
-            for v in eqn.invars:
-                if type(v) is not Literal:
-                    self._found.setdefault(v, {})[place] = eqn
+    def _index(self) -> dict[Any, dict[int, JaxprEqn]]:
+        found = self._found
+        if found is None:
+            found = self._found = {}
+            self._results = {v for v in self._jaxpr.outvars if type(v) is not Literal}
+            for place, eqn in enumerate(self._jaxpr.eqns):
+                for v in eqn.invars:
+                    if type(v) is not Literal:
+                        found.setdefault(v, {})[place] = eqn
+        return found
 
 
 class Site:
@@ -68,4 +70,4 @@ class Site:
 
     def reader(self) -> JaxprEqn | None:
         """The one equation that reads the one result, where nothing else does."""
-        return None if self.eqn is None else self.users.only(self.eqn.outvars[0])
+        return None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])

@@ -22,7 +22,7 @@ class Value:
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        self.definition: tuple[str, Any, tuple] | None = None
+        self.definition: Any = None                        # (operation, operand, axes) of what a reader may see through
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

@@ -164,13 +164,13 @@ def _is_global(x) -> bool:
     return type(x) is ArrayImpl and x.aval.place is not None and not x.aval.place.sharding.is_fully_addressable
 
 
-def _local_part(x: ArrayImpl, mesh: Mesh, spec: PartitionSpec):
+def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
     x = placed(x, NamedSharding(mesh, spec))
     local = NamedSharding(mesh.local_mesh, spec)
-    pieces = x.addressable_shards                   # type: ignore[attr-defined]
+    pieces = x.addressable_shards
     part = pieces[0].data.aval.shape
     shape = tuple([n * f for n, f in zip(part, local.factors(len(part)))])
-    own = [placed(as_array(p.data), SingleDeviceSharding(p.device)) for p in pieces]
+    own: list[Any] = [placed(p.data, SingleDeviceSharding(p.device)) for p in pieces]
     return make_array_from_single_device_arrays(shape, local, own)
 
 

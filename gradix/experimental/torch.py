@@ -97,7 +97,8 @@ class _Flat:
     """A function of arrays in a list, and its gradient likewise."""
 
     def __init__(self, fun: Callable, tree):
-        self.fun, self.tree, self.out_tree = fun, tree, None
+        self.fun, self.tree = fun, tree
+        self.out_tree: Any = None
         self.run = jit(self._run)
 
     def _run(self, *leaves):

@@ -251,7 +251,7 @@ def _check_signature(tree: PyTreeDef) -> None:
         raise Malformed("its tree is not one of arguments")
 
 
-def made(cls: type, check_class: type, fields: dict, gradient):
+def made(cls: type, check_class: Any, fields: dict, gradient):
     """An exported function out of what `read_fields` found."""
     get_vjp = None if gradient is None else (lambda _: made(cls, check_class, *gradient))
     checks = tuple([check_class.platform() if kind == 0 else check_class.custom_call(target)

@@ -37,7 +37,7 @@ class BlockScaleConfig:
 register_pytree_node(
     BlockScaleConfig,
     lambda c: ((c.global_scale,), (c.mode, c.block_size, c.data_type, c.scale_type, c.infer_only)),
-    lambda aux, children: BlockScaleConfig(*aux[:4], children[0], aux[4]))
+    lambda aux, children: BlockScaleConfig(aux[0], aux[1], aux[2], aux[3], children[0], aux[4]))
 
 
 def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale=None) -> BlockScaleConfig:

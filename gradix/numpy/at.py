@@ -187,7 +187,8 @@ def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
         x, y = _promoted(x, values, op)
     masked = _split_mask(x, index)
     if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
-        out = _update_where(x, *masked, y, _COMBINE[op], wrap)
+        mask, place, rest = masked
+        out = _update_where(x, mask, place, rest, y, _COMBINE[op], wrap)
     else:
         out = _scatter(x, index, y, op, are_sorted, unique, mode, wrap)
     return convert(out, aval.dtype, aval.weak_type)

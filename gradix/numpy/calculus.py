@@ -143,7 +143,7 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
     if any(x.aval.shape[i] < 2 for i in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
                          f"required; got shape {x.aval.shape}.")
-    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)            # type: ignore[list-item]
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
@@ -162,7 +162,7 @@ def _gradient(x, h, axis: int):
                              f"of size {x.aval.shape[axis]}.")
         steps = diff(h)
         steps = lax.reshape(steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)]))
-        low, high = (lax.slice_in_dim(steps, *ends, axis=axis) for ends in ((0, -1), (1, None)))
+        low, high = (lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None)))
         # Weighted so that the formula is exact for parabolas.
         a = true_divide(lax.neg(high), multiply(low, add(low, high)))
         b = true_divide(subtract(high, low), multiply(low, high))

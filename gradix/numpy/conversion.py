@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,8 @@ def _converted(x, dtype) -> Array:
     if hasattr(x, "__jax_array__"):
         return _converted(x.__jax_array__(), dtype)
     if isinstance(x, _NUMBERS):
-        return _from_number(next(b for b in (bool, *_NUMBERS) if isinstance(x, b))(x), dtype)
+        kind: Any = next(b for b in (bool, *_NUMBERS) if isinstance(x, b))
+        return _from_number(kind(x), dtype)
     if x is None:
         raise _no_number()
     if isinstance(x, (list, tuple, range)):

@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
     start: int
     step: int
-    count: int
+    count: int                  # type: ignore[assignment]
     axis: int
 
 
@@ -303,7 +303,8 @@ def _number(plan: IndexPlan, inner, axes) -> None:
             batch.append(n)
     plan.batch = tuple(batch)
     end = (block or 0) + len(plan.picked)
-    columns, indexed = [], []
+    columns: list[Number | Steps | Picked] = []
+    indexed = []
     for i, e in enumerate(axes):
         if e.array is not None:
             place, shape = e.array

@@ -5,6 +5,7 @@ import inspect
 import re
 import sys
 from types import FunctionType
+from typing import Any
 
 from gradix import lax
 from gradix._core import array_members
@@ -240,7 +241,7 @@ def _flat(self):
     raise NotImplementedError("Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
 
-def _method(function: FunctionType) -> FunctionType:
+def _method(function: Any) -> Any:
     """A function of the array as a method: the same code, told with `self` in place of its first argument."""
     made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__

@@ -20,7 +20,7 @@ def _is_operand(x) -> bool:
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
 
-def _named(method, name: str, doc: str):
+def _named(method, name: str, doc: str | None):
     method.__name__ = name
     method.__qualname__ = f"Array.{name}"
     method.__doc__ = doc

@@ -66,7 +66,7 @@ def get_printoptions() -> dict:
         >>> jnp.get_printoptions()["edgeitems"]
         3
     """
-    return np.get_printoptions()
+    return dict(np.get_printoptions())
 
 
 def set_printoptions(*args, **kwargs) -> None:

@@ -34,7 +34,7 @@ def number_of(n, dtype):
     return number(float(n), dtype) if type(n) is int else convert(n.__jax_array__(), dtype)
 
 
-def number(x, dtype, weak: bool = False) -> ArrayImpl:
+def number(x, dtype, weak: bool = False) -> Any:
     """A Python number as a 0-d array of `dtype`; the same number gives the same array.
 
     Raises:

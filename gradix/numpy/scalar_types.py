@@ -1,6 +1,8 @@
 """The dtypes as scalar types, `jnp.float32` and the like, and the questions one asks about dtypes."""
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -102,7 +104,7 @@ def result_type(*args) -> np.dtype:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_, to, casting: str = "safe") -> bool:
+def can_cast(from_, to, casting: Any = "safe") -> bool:
     """Whether a cast between two dtypes loses nothing under the rule `casting`, as NumPy decides.
 
     Example:
@@ -110,7 +112,8 @@ def can_cast(from_, to, casting: str = "safe") -> bool:
         >>> jnp.can_cast("int32", "float32")
         False
     """
-    return np.can_cast(*[np.dtype(x) if isinstance(x, _ScalarMeta) else x for x in (from_, to)], casting=casting)
+    source, target = [np.dtype(x) if isinstance(x, _ScalarMeta) else x for x in (from_, to)]
+    return np.can_cast(source, target, casting=casting)
 
 
 _KINDS = {

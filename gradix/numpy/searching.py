@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -259,7 +260,8 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
     if dtype is not None:
         parts = [convert(p, dtypes.requested_dtype(dtype, "ravel_multi_index")) for p in parts]
     pairs = list(zip(parts, dims))
-    out, step = None, 1
+    out: Any = None
+    step = 1
     for p, n in pairs[::-1] if order == "C" else pairs:
         term = p if step == 1 else p * step
         out, step = term if out is None else out + term, step * n

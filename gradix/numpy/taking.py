@@ -340,7 +340,7 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
     n = x.aval.shape[axis]
     if c.aval.shape[0] > n:
         rest = take_index(c, slice(n, None))
-        if not isinstance(rest, Tracer) and np.any(rest.host if isinstance(rest, ArrayImpl) else rest):
+        if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
             raise ValueError(f"condition contains entries that are out of bounds: it is longer than the {n} elements "
                              f"of axis {axis}.")
         c = take_index(c, slice(0, n))

@@ -64,7 +64,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
         finally:
             _turn.inside = False
 
-    draw.compiled = compiled
+    draw.compiled = compiled                                # type: ignore[attr-defined]
     return draw
 
 

@@ -128,7 +128,7 @@ class Stateful:
         return f"{type(self).__name__}({self._state!r})"
 
 
-def register(cls: type) -> type:
+def register(cls: Any) -> Any:
     """A generator is a pytree of one leaf, its state: it passes through `jit` and `vmap` as an argument."""
     register_pytree_node(cls, lambda g: ((g._state,), None), lambda _, leaves: cls._of(leaves[0]))
     return cls

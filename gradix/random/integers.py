@@ -87,7 +87,7 @@ def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
             return _host_randint(key, minval, maxval, shape, dtype)
         minval, maxval = [number(x, dtypes.python_scalar_dtype(int)) for x in (minval, maxval)]
         if dtype.itemsize >= 4:
-            return _randint.compiled(key, minval, maxval, shape=shape, dtype=dtype)
+            return _randint.compiled(key, minval, maxval, shape=shape, dtype=dtype)         # type: ignore[attr-defined]
     minval, maxval = parameter("randint", minval), parameter("randint", maxval)
     if dtype.itemsize >= 4:
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)

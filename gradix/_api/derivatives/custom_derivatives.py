@@ -212,7 +212,7 @@ class custom_jvp(_Custom):
                                 f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
             return ys, [_rule_tangent(name, jvp, y, t) for y, t in zip(ys, ts)]
 
-        functools.update_wrapper(rule, jvp, assigned=("__name__",), updated=())
+        functools.update_wrapper(rule, jvp, assigned=("__name__",), updated=())          # type: ignore[arg-type]
         return rule
 
 
@@ -388,7 +388,7 @@ def _matched(part, tree) -> list | None:
     if top.node_data() is None:
         return [part]
     below = [_matched(p, t) for p, t in zip(parts, subtrees)]
-    return None if any(b is None for b in below) else [v for b in below for v in b]
+    return None if any(b is None for b in below) else [v for b in below if b is not None for v in b]
 
 
 def custom_gradient(fun: Callable) -> Callable:

@@ -86,16 +86,18 @@ class JetTrace(Interpreter):
         """The terms, up to `order`, of each result."""
         if isinstance(prim, NonDifferentiable):
             out = bind(prim, [self.terms(a)[0] for a in args], params)
-            return [_padded([o], order) for o in (out if prim.multiple_results else [out])]
+            return [_padded([o], order) for o in (out if prim.multiple_results else [out])]     # type: ignore[attr-defined]
         if prim is jit_p:
             outs = eval_closed(params["jaxpr"], *[self.cut(a, order) for a in args])
             return [_padded(self.terms(o), order) for o in outs]
         if prim in _LINEAR or prim.live in ("moves", "cases"):
             return [_linear(prim, [self.terms(a) for a in args], params, order)]
         if prim in _BILINEAR:
-            return [_product(lambda x, y: bind(prim, [x, y], params), *[self.terms(a) for a in args], order)]
+            x, y = [self.terms(a) for a in args]
+            return [_product(lambda x, y: bind(prim, [x, y], params), x, y, order)]
         if prim is div_p:
-            return [_quotient(*[self.terms(a) for a in args], order)]
+            x, y = [self.terms(a) for a in args]
+            return [_quotient(x, y, order)]
         return self.by_rule(prim, args, params, order)
 
     def by_rule(self, prim, args, params, order: int) -> list:

@@ -143,7 +143,7 @@ class Writer:
             inputs, avals = [name for name, _ in pairs], [a for _, a in pairs]
         elif out.size == 1 and all(bare):
             kind = out.update(shape=())
-            number, = self.write(rule, bare, [a.update(shape=()) for a in avals], [kind], False, stable)
+            number, = self.write(rule, [b for b in bare if b], [a.update(shape=()) for a in avals], [kind], False, stable)
             return self.reshaped(methodcaller("reshape", out.shape), number, kind, out)
         return self.write(rule, inputs, avals, [out], False, stable)[0]
 

@@ -230,7 +230,7 @@ class Compiled(_Stage):
 
     call = __call__
 
-    def _concrete(self, x) -> Array:
+    def _concrete(self, x) -> Array | Ref:
         if isinstance(x, Tracer):
             raise TypeError(f"Cannot apply transformations to a function compiled for a particular signature: "
                             f"{self._traced.name} got an argument of type {type(x).__name__}. Transform first, compile "

@@ -55,7 +55,7 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
 
 
 def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
-    for i, (layout, (a, b)) in enumerate(zip(layouts, ("NC", "OI", "NC"))):
+    for i, (layout, (a, b)) in enumerate(zip(layouts, (("N", "C"), ("O", "I"), ("N", "C")))):
         if len(layout) != len(lhs_shape):
             raise TypeError(f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
                             f"{len(layout)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")

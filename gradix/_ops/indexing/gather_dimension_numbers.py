@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from operator import index
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def canonical_numbers(dnums, kind):
     return dnums if type(dnums) is kind else kind(*dnums)
 
 
-def gather_numbers(dnums: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+def gather_numbers(dnums: tuple[Any, ...]) -> GatherDimensionNumbers:
     """The gather that reads the windows a scatter writes."""
     return GatherDimensionNumbers(*dnums)
 

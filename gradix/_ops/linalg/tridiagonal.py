@@ -134,7 +134,7 @@ class TridiagonalSolve(Factorization):
 class PerturbedTridiagonalSolve(TridiagonalSolve):
     """The same with tiny pivots made larger, so that singular systems have a finite, large, solution."""
 
-    host = None
+    host = None                                     # type: ignore[assignment]
 
     def lower(self, em, out, dl, d, du, b):
         if not out.size:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -243,10 +244,9 @@ class Threefry(_Keys):
 class _ByFunctions:
     """What makes a primitive call the functions of a user's generator, in whatever trace there is."""
 
-    host = lower = None
-
-    def run(self, args, params):
-        return self.expand(*args, **params)
+    host: Any = None
+    lower: Any = None
+    run: Any = lambda self, args, params: self.expand(*args, **params)
 
 
 class ComposedSeed(_ByFunctions, RandomSeed):

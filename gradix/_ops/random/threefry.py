@@ -71,7 +71,8 @@ def blocks(k0, k1, x0, x1) -> tuple[np.ndarray, np.ndarray]:
     shape = np.broadcast_shapes(np.shape(k0), np.shape(k1), np.shape(x0), np.shape(x1))
     size = prod(shape)
     if size <= _PACKED:
-        y0, y1 = _packed_blocks(*[_pack(np.broadcast_to(a, shape)) for a in (k0, k1, x0, x1)], size)
+        a, b, c, d = [_pack(np.broadcast_to(words, shape)) for words in (k0, k1, x0, x1)]
+        y0, y1 = _packed_blocks(a, b, c, d, size)
         return _unpack(y0, size).reshape(shape), _unpack(y1, size).reshape(shape)
     keys = k0, k1, np.bitwise_xor(np.bitwise_xor(k0, k1), U32.type(_PARITY))
     y0, y1 = np.empty(shape, U32), np.empty(shape, U32)
@@ -161,8 +162,9 @@ def emit_counters(em, shape):
 def emit_counted(em, keys, size: int):
     """Blocks number 0 to `size - 1` of each key, as two values of shape `(*keys.shape, size)`."""
     shape = (*keys.aval.shape, size)
-    counters = emit_counters(em, shape)
-    return emit_blocks(em, *emit_pair(em, keys), *counters, tuple(range(len(shape) - 1)))
+    k0, k1 = emit_pair(em, keys)
+    high, low = emit_counters(em, shape)
+    return emit_blocks(em, k0, k1, high, low, tuple(range(len(shape) - 1)))
 
 
 # -- keys ---------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class JAXSparse:
         made._set(children, **aux_data)
         return made
 
-    def _set(self, children, **aux) -> None:
+    def _set(self, *args, **kwargs) -> None:
         raise self._missing("_set")
 
     def todense(self):

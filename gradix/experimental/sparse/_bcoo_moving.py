@@ -219,7 +219,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
 def _split_sizes(mat: BCOO, new: tuple):
     """The new sizes as those of batches, sparse and dense axes, of which the products are as before."""
     wanted = [math.prod(mat.shape[:mat.n_batch]), math.prod(sparse_shape(mat)), math.prod(mat.shape[mat.n_batch + mat.n_sparse:])]
-    options = []
+    options: list[Any] = []
     for i in range(len(new) + 1):
         for j in range(i, len(new) + 1):
             parts = new[:i], new[i:j], new[j:]

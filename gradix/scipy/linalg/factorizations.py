@@ -315,7 +315,7 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
     if n < 2:
         return t, z
     eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
-    return lax.fori_loop(1, n, lambda i, state: _rotated(n - i, *state, eps), (t, z))
+    return lax.fori_loop(1, n, lambda i, state: _rotated(n - i, state[0], state[1], eps), (t, z))
 
 
 def _rotated(m, t, z, eps: float):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from operator import index as as_int
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def bernoulli(n) -> Array:
 
 def _exact_bernoulli(n: int) -> list:
     """By `Σₖ C(m + 1, k) Bₖ = 0`."""
-    found = [Fraction(1)]
+    found: list[Any] = [Fraction(1)]
     for m in range(1, n + 1):
         found.append(-sum(math.comb(m + 1, k) * b for k, b in enumerate(found)) / (m + 1))
     return found

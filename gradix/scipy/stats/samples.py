@@ -16,7 +16,7 @@ class ModeResult(NamedTuple):
     """What `mode` gives."""
 
     mode: Array
-    count: Array
+    count: Array                # type: ignore[assignment]
 
 
 def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:

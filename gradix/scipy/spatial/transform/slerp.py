@@ -1,7 +1,7 @@
 """Rotations between rotations."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix import numpy as jnp
 from gradix._core.operators import Array
@@ -49,7 +49,7 @@ class Slerp(NamedTuple):
         if times.shape[0] != len(rotations):
             raise ValueError("Expected number of rotations to be equal to number of timestamps given, got "
                              f"{len(rotations)} rotations and {times.shape[0]} timestamps.")
-        begins = rotations[:-1]
+        begins: Any = rotations[:-1]
         return cls(times, jnp.diff(times), begins, (begins.inv() * rotations[1:]).as_rotvec())
 
     def __call__(self, times):
