@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradix._core.jaxpr import Jaxpr
+from gradix._stablehlo.evaluations import is_fused, most_evaluations
 
 
 class Product(NamedTuple):
@@ -83,6 +84,18 @@ class Facts:
     def equations(self) -> int:
         """The number of equations."""
         return sum([len(j.eqns) for j in self.programs])
+
+    @property
+    def repeated(self) -> int:
+        """How many products, reductions and other operations that are not fused are like an earlier one."""
+        kernels = [(e.primitive, *[v.aval for v in e.invars]) for j in self.programs for e in j.eqns
+                   if not (is_fused(e.primitive) or e.primitive.call_primitive)]
+        return max(sum([n - 1 for n in self.products.values()]), len(kernels) - len(set(kernels)))
+
+    @property
+    def evaluations(self) -> int:
+        """The most places at which a fused loop evaluates one value (see `most_evaluations`)."""
+        return max([most_evaluations(j) for j in self.programs], default=1)
 
     @property
     def primitives(self) -> set:

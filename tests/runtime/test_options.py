@@ -83,6 +83,43 @@ def test_a_sine_of_a_large_array_is_compiled_by_what_takes_less_time(f, newer):
     assert compiling.compiles_repeats_once(gradix.jit(f).lower(x)._module.facts, 2) is newer
 
 
+def _repeat(count, step):
+    def f(y):
+        for _ in range(count):
+            y = step(y)
+        return y
+    return f
+
+
+@pytest.mark.parametrize("count, step, newer", [
+    (5, lambda y: jnp.sin(y) + y[::-1], False),
+    (20, lambda y: jnp.sin(y) + y[::-1], True),                             # 2²⁰ places
+    (20, gradix.jit(lambda y: jnp.sin(y) + y[::-1]), True),
+    (20, lambda y: jnp.sin(y) + y, False),                                  # one place
+    (20, lambda y: jnp.sin(y) + y[::-1] - y.max(), True),
+    (3, lambda y: jnp.tanh(y - y.max()), False),
+    (8, lambda y: jnp.tanh(y - y.max()), True),                             # kernels like an earlier one
+    (600, lambda y: jnp.sin(y) * 2 + y, False),
+    (900, lambda y: jnp.sin(y) * 2 + y, True),                              # too many to descend through
+])
+def test_what_the_older_generator_does_not_survive_goes_to_the_newer_one(count, step, newer):
+    lowered = gradix.jit(_repeat(count, step)).lower(np.ones(8, "f4"))
+    assert compiling.compiles_repeats_once(lowered._module.facts, 2) is newer
+
+
+def test_values_that_are_needed_at_ever_more_places_are_compiled_in_no_time():
+    f = _repeat(40, lambda y: jnp.sin(y) * 0.5 + y[::-1] * 0.5)
+    x = np.linspace(0, 1, 8, dtype="f4")
+    np.testing.assert_allclose(gradix.jit(f)(x), f(x), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_chain_of_ten_thousand_operations_is_compiled():
+    f = _repeat(3333, lambda y: jnp.sin(y) * 0.5 + y * 0.5)
+    x = np.linspace(0, 1, 8, dtype="f4")
+    np.testing.assert_allclose(gradix.jit(f)(x), f(x), rtol=1e-4)
+
+
 def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
     if xla_options.is_unknown("xla_cpu_use_fusion_emitters"):
         pytest.skip("this XLA has one way to compile them")

@@ -8,24 +8,36 @@ from gradix._platforms.records import Choice
 _F32 = np.dtype("float32")
 _LARGE = 1 << 12        # elements of an argument or result
 _LARGE_INSIDE = 1 << 16         # elements of an array between them
-_REPEATED = 6           # products, or results, like an earlier one
+_REPEATED = 6           # operations that are not fused, or results, like an earlier one
 _FEW = 6                # operations
+_LONG = 1 << 11         # operations
+_EVALUATED = 1 << 7       # places at which a fused loop evaluates one value
 
 
 def compiles_repeats_once(facts, cores: int) -> bool:
     """Whether a program should go through XLA:CPU's newer code generator.
 
     It compiles small programs in twice the time, and runs large fusions, scatters and loop bodies up to three times
-    faster, but windows (running sums) more than twice slower. Of equal fusions it compiles one: products part repeated
-    layers into such, and an optimizer makes the same of each parameter.
+    faster, but windows (running sums) more than twice slower. Of equal fusions it compiles one: products and reductions part
+    repeated layers into such, and an optimizer makes the same of each parameter.
     """
+    if _is_beyond_the_older_generator(facts):
+        return True
     if "reduce_window" in facts.structured:
         return False
     largest = facts.largest_argument
     if largest is None or largest > _LARGE or (facts.largest or 0) > _LARGE_INSIDE:
         return not _is_a_sine(facts)
-    repeated = sum([n - 1 for p, n in facts.products.items()])
-    return not facts.has_loop and max(repeated, facts.alike) >= _REPEATED
+    return not facts.has_loop and max(facts.repeated, facts.alike) >= _REPEATED
+
+
+def _is_beyond_the_older_generator(facts) -> bool:
+    """Whether a program is long, or its values are needed at many places.
+
+    The older generator descends through a fusion by recursion, and overflows the stack in one of a few thousand
+    operations. It writes the code of a value once for each place, and so never ends where their number doubles with each step.
+    """
+    return facts.equations > _LONG or facts.evaluations > _EVALUATED
 
 
 def _is_a_sine(facts) -> bool:

@@ -43,7 +43,8 @@ _HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
 _FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11                        # elements from which on this pays
-_LEAST_SINES = 1 << 12                  # the same of sines and cosines of float32, for which XLA has vectors too
+_LEAST_SINES = 1 << 13                  # the same of sines and cosines of float32, for which XLA has vectors too
+_MANY_SINES = 8                         # sines of a program after which the next ones must be of twice the elements
 _LEAST_REMAINDERS = 1 << 13             # the same of remainders, whose programs take twice as long to compile
 
 
@@ -86,16 +87,23 @@ def _in_single(em, site, x):
 # -- sines, whose formula takes no huge argument ----------------------------------------------------------------------------
 
 def _is_long_sine(site) -> bool:
-    return _is_long(site, least=_LEAST_SINES if site.out.dtype == _F32 and site.primitive is not tan_p else _LEAST)
+    return _is_long(site, least=_LEAST if _is_slow_in_xla(site) else _LEAST_SINES)
+
+
+def _is_slow_in_xla(site) -> bool:
+    """Whether XLA has no vectors of this function for this dtype."""
+    return site.out.dtype != _F32 or site.primitive is tan_p
 
 
 def _sine(em, site, x):
     """The formula; arguments too large for its reduction are another formula's, of float64 XLA's function's.
 
     It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No float16
-    is too large.
+    is too large. Each such loop takes long to compile, so the more a program has of them, the larger arrays must be.
     """
     out, (formula, beyond) = site.out, _SINES[site.primitive]
+    if out.size < _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES and not _is_slow_in_xla(site):
+        return NotImplemented
     if out.dtype == _F16:
         return _called(em, out, formula, x)
     dtype = _F64 if out.dtype == _F64 else _F32

@@ -1,0 +1,67 @@
+"""How often a compiler that fuses elementwise operations evaluates one of them for an element that is asked for."""
+from __future__ import annotations
+
+from gradix._core.jaxpr import Jaxpr, Var
+
+
+def most_evaluations(jaxpr: Jaxpr) -> int:
+    """The most places at which the fused loop over a result evaluates one value of a program.
+
+    A value that is read where it stands and reversed as well is evaluated at two places, and what it is computed from at
+    those two. So the number doubles with each such step, until a product, a loop or the like writes its result to memory.
+    Arguments are in memory.
+
+    Example:
+        >>> import gradix, gradix.numpy as np
+        >>> def step(x):
+        ...     return np.sin(x) + x[::-1]
+        >>> [most_evaluations(gradix.make_jaxpr(f)(np.ones(3)).jaxpr) for f in (np.sin, step, lambda x: step(step(x)))]
+        [1, 1, 2]
+    """
+    return _places(jaxpr, {})[1]
+
+
+_IN_PLACE = ("elements", "cases")       # what becomes of masks (`Primitive.live`) where a result depends on elements in its place
+
+
+def is_fused(primitive) -> bool:
+    """Whether an element of the result is a function of one element of each operand, wherever these are."""
+    return primitive.live in _IN_PLACE or (primitive.rearranges or primitive.live == "moves") and primitive.identity is None
+
+
+def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
+    """The places of each argument for one of each result, and the most of any value; by the program once, in `known`."""
+    found = known.get(id(jaxpr))
+    if found is not None:
+        return found
+    same: dict[Var, int] = {v: 1 for v in jaxpr.outvars if type(v) is Var}          # by readers at the same place
+    others: dict[Var, int] = {}                                                     # by readers elsewhere, summed
+    most = 1
+    for eqn in reversed(jaxpr.eqns):
+        p = eqn.primitive
+        places = max([same.get(v, 0) + others.get(v, 0) for v in eqn.outvars], default=0) or 1
+        most = max(most, places)
+        moves = False
+        if p.call_primitive:
+            inner, inside = _places(_program(eqn.params), known)
+            most = max(most, places * inside)
+            of_operands = [places * n for n in inner]
+        elif is_fused(p):
+            of_operands, moves = [places] * len(eqn.invars), p.live not in _IN_PLACE
+        else:
+            of_operands = [1] * len(eqn.invars)
+        for v, n in zip(eqn.invars, of_operands):
+            if type(v) is not Var:
+                continue
+            if moves and v.aval.size != 1:
+                others[v] = others.get(v, 0) + n
+            else:
+                same[v] = max(same.get(v, 0), n)
+    result = [same.get(v, 0) + others.get(v, 0) for v in jaxpr.invars], most
+    known[id(jaxpr)] = result
+    return result
+
+
+def _program(params) -> Jaxpr:
+    closed = params["jaxpr"] if "jaxpr" in params else params["call_jaxpr"]
+    return getattr(closed, "jaxpr", closed)
