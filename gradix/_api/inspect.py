@@ -18,7 +18,7 @@ from gradix._api.arguments import (
 from gradix._api.leaves import stand_in_of
 from gradix._api.refs import all_of, stand_ins
 from gradix._api.structs import aval_of, struct_of
-from gradix._base import source
+from gradix._base.name_stack import current_names, set_names
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
@@ -329,16 +329,16 @@ class named_scope(contextlib.ContextDecorator):
     def __init__(self, name: str):
         if not isinstance(name, str):
             raise TypeError(f"named_scope name must be a string, got {name!r} of type {type(name).__name__}.")
-        self.name = name
+        self.name, self._before = name, []
 
     def _recreate_cm(self):
         return named_scope(self.name)
 
     def __enter__(self):
-        source.enter_scope(self.name)
+        self._before.append(set_names(current_names().extend(self.name)))
 
     def __exit__(self, *exc):
-        source.leave_scope()
+        set_names(self._before.pop())
 
 
 @contextlib.contextmanager

@@ -1,11 +1,13 @@
 """Where in the user's program something happened, found cheaply and spelled out only when asked."""
+from __future__ import annotations
 
 import contextlib
 import functools
 import os
 import sys
-import threading
 from types import CodeType
+
+from gradix._base.name_stack import EMPTY, NameStack, _names, used
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MAIN = _PACKAGE + "__main__.py"
@@ -46,11 +48,30 @@ class SourcePlace:
     """One instruction of the user's program; file, line and function are looked up when read."""
 
     __slots__ = ("code", "lasti")
-    scope = ""                # the names of the scopes around it, joined by `/`
+    name_stack = EMPTY        # the names around it, in `NamedPlace`
 
     def __init__(self, code: CodeType, lasti: int):
         self.code = code
         self.lasti = lasti
+
+    @property
+    def transposed(self) -> SourcePlace:
+        """The same place, of what transposes the operation that is written there."""
+        return self
+
+    @property
+    def traceback(self) -> SourcePlace:
+        """The place without names, as `source_info_util.user_context` takes it."""
+        return SourcePlace(self.code, self.lasti)
+
+    def within(self, names: NameStack) -> SourcePlace:
+        """The same place, with names around those it has."""
+        return NamedPlace(self.code, self.lasti, names + self.name_stack) if names else self
+
+    def replace(self, *, name_stack: NameStack | None = None, traceback: SourcePlace | None = None) -> SourcePlace:
+        """The place with other names, or another place with these names."""
+        at, names = traceback or self, self.name_stack if name_stack is None else name_stack
+        return NamedPlace(at.code, at.lasti, names) if names else SourcePlace(at.code, at.lasti)
 
     @property
     def file(self) -> str:
@@ -85,40 +106,21 @@ class SourcePlace:
         return f"SourcePlace({self})"
 
 
-class _ScopedPlace(SourcePlace):
-    __slots__ = ("scope",)
+class NamedPlace(SourcePlace):
+    """A place with names around it."""
 
-    def __init__(self, code: CodeType, lasti: int, scope: str):
-        super().__init__(code, lasti)
-        self.scope = scope
+    __slots__ = ("name_stack", "_transposed")
 
+    def __init__(self, code: CodeType, lasti: int, name_stack: NameStack):
+        self.code, self.lasti, self.name_stack = code, lasti, name_stack
+        self._transposed: NamedPlace | None = None
 
-class _Scopes(threading.local):
-    names: tuple[str, ...] = ()
-
-
-_scopes = _Scopes()
-_used: list[bool] = []        # holds something from the first scope of the process on: until then nobody looks for any
-
-
-def enter_scope(name: str) -> None:
-    _scopes.names = (*_scopes.names, name)
-    if not _used:
-        _used.append(True)
-
-
-def leave_scope() -> None:
-    _scopes.names = _scopes.names[:-1]
-
-
-def current_scope() -> str:
-    """The names of the scopes entered in this thread, outermost first, joined by `/`."""
-    return "/".join(_scopes.names)
-
-
-def any_scopes() -> bool:
-    """Whether the process has entered a scope."""
-    return bool(_used)
+    @property
+    def transposed(self) -> NamedPlace:
+        found = self._transposed
+        if found is None:
+            found = self._transposed = NamedPlace(self.code, self.lasti, self.name_stack.transposed)
+        return found
 
 
 def current() -> SourcePlace:
@@ -133,8 +135,10 @@ def current() -> SourcePlace:
             inside = _is_inside(filename)
         outer = frame.f_back
         if not inside or outer is None:
-            if _used and _scopes.names:
-                return _ScopedPlace(code, frame.f_lasti, "/".join(_scopes.names))
+            if used:
+                stack = _names.stack
+                if stack is not EMPTY:
+                    return NamedPlace(code, frame.f_lasti, stack)
             return SourcePlace(code, frame.f_lasti)
         frame = outer
 

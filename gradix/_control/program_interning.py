@@ -83,7 +83,7 @@ def _place(source) -> tuple:
 
     The kept program keeps the code alive whose identity stands here.
     """
-    return () if source is None else (id(source.code), source.lasti, source.scope)
+    return () if source is None else (id(source.code), source.lasti, source.name_stack)
 
 
 def _settled(value, depth: int = 0):

@@ -1,11 +1,12 @@
 """`remat_p`: a call whose intermediate values are computed again for the backward pass instead of being kept."""
 from __future__ import annotations
 
+from gradix._base.name_stack import EMPTY, current_names
 from gradix._control.call import Call, jit_p
 from gradix._core.effects import IOEffect, OrderedIOEffect
-from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.primitive import Inlining
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state
 from gradix._ops.basis import instantiate
 from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp
@@ -41,7 +42,7 @@ class Remat(Call):
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
         if differentiated and prevent_cse and args:        # keeps XLA from merging this with the forward pass
             args = em.ops("optimization_barrier", [a.aval for a in args], *args)
-        return em.inline(jaxpr.jaxpr, jaxpr.consts, args)
+        return em.inline(jaxpr.jaxpr, jaxpr.consts, args, "checkpoint")
 
     def show(self, params):
         return {k: params[k] for k in ("differentiated", "jaxpr", "policy", "prevent_cse")}
@@ -65,10 +66,19 @@ def _run_saving(closed: ClosedJaxpr, policy, args):
 
 def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
     """Run a program, calls inlined; `keep(outs)` sees the results of equations the policy keeps, and replaces them."""
+    before = state.place
+    try:
+        return _interpret(closed, policy, args, keep, current_names() if before is None else before.name_stack)
+    finally:
+        state.place = before
+
+
+def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
     for eqn in jaxpr.eqns:
+        state.place = eqn.source.within(names) if names and eqn.source is not None else eqn.source
         ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
         if eqn.primitive is jit_p:
             env.update(zip(eqn.outvars, _eval(eqn.params["jaxpr"], policy, ins, keep)))
@@ -107,8 +117,24 @@ def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) ->
     avals = closed.in_avals
     jaxpr, consts = stage(function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
                           closed.jaxpr.debug_info)
-    found = closed.memo[key] = without_dead(ClosedJaxpr(jaxpr, consts)), tuple(out_nonzero)
+    program = without_dead(ClosedJaxpr(_marked(jaxpr, n + n_saved), consts))
+    found = closed.memo[key] = program, tuple(out_nonzero)
     return found
+
+
+_AGAIN = EMPTY.extend("rematted_computation")
+
+
+def _marked(jaxpr: Jaxpr, n_primal: int) -> Jaxpr:
+    """The program with what depends on none of the inputs from `n_primal` on named as computed again."""
+    tangents, eqns = set(jaxpr.invars[n_primal:]), []
+    for eqn in jaxpr.eqns:
+        if any(type(v) is not Literal and v in tangents for v in eqn.invars):
+            tangents.update(eqn.outvars)
+        elif eqn.source is not None:
+            eqn = eqn.replace(source=eqn.source.within(_AGAIN))
+        eqns.append(eqn)
+    return jaxpr.replace(eqns=eqns)
 
 
 def _with_primal(trace, value, primal):

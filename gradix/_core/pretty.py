@@ -152,7 +152,7 @@ def _equation(eqn, ctx: _Context):
 
 
 def _annotation(eqn, ctx) -> str:
-    stack = f"[{eqn.source.scope if eqn.source is not None else ''}]" if ctx.name_stack else ""
+    stack = f"[{eqn.source.name_stack if eqn.source is not None else ''}]" if ctx.name_stack else ""
     if not ctx.source or eqn.source is None:
         return stack
     line, _, column, _ = eqn.source.position

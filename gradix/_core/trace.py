@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
+from gradix._base.name_stack import EMPTY, set_names
 from gradix._core.aval import located, seen
 from gradix._core.divisions import division, mesh_of
 from gradix._core.mesh import Mesh
@@ -302,7 +303,7 @@ class new_level:
     `stage` makes the trace take every operation, `axis` binds a named axis to it.
     """
 
-    __slots__ = ("trace", "stage", "axis", "saved")
+    __slots__ = ("trace", "stage", "axis", "saved", "names")
 
     def __init__(self, trace: Trace, stage: bool = False, axis=None):
         self.trace, self.stage, self.axis = trace, stage, axis
@@ -317,12 +318,15 @@ class new_level:
         if self.stage:
             s.stage = self.trace
             s.place = None
+            self.names = set_names(EMPTY)           # an equation's names are relative to its program
         if self.axis is not None:
             s.axes = {**s.axes, self.axis: self.trace}
         return self.trace
 
     def __exit__(self, *exc):
         state.depth, state.stage, state.axes, state.place = self.saved
+        if self.stage:
+            set_names(self.names)
         self.trace.finish()
         if leaks.pending and not state.depth and exc[0] is None:
             errors.check_leaks()                     # here, where the function that leaked is to blame

@@ -81,6 +81,7 @@ def _deleted(array: ArrayImpl) -> Exception:
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
     """Lower a program to StableHLO, for a platform as it is best asked, or with `rewrites=None` as for any."""
     options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
+    options.setdefault("named", True)
     with FOR_PROGRAMS:
         return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
 

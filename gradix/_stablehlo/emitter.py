@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base.source import any_scopes
+from gradix._base.name_stack import EMPTY
 from gradix._core.aval import make_aval, seen
 from gradix._stablehlo.attributes import string
 from gradix._stablehlo.contractions import Contractions
@@ -33,6 +33,8 @@ class _NoRewrites(dict):
 
 _NONE: dict = {}
 
+_LOCATED = ('")', ":0)", ":0))")      # how lines end that have a location
+
 _MAX_DEPTH = 60     # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
 
 
@@ -42,15 +44,17 @@ class Emitter(Contractions):
     Args:
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
         platform: "cpu", "cuda", ...: the target.
-        places: end operations with the user's file and line, as MLIR locations. Names of scopes are always given.
+        places: end operations with the user's file and line, as MLIR locations.
+        scope: what the names of operations begin with, which compiled programs keep; None for no names.
         rewrites: what to consult before an operation's own rule: by primitive, records in order, each with `applies(site)`
             (or None) and `emit(em, site, *values)`, which may decline with NotImplemented. It has an answer for every
             primitive; None for no rewrites.
     """
 
     def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False,
-                 rewrites: Mapping[Any, tuple] | None = None):
+                 rewrites: Mapping[Any, tuple] | None = None, scope: str | None = None):
         super().__init__(platform)
+        self.scope, self._endings = scope, {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
@@ -66,16 +70,24 @@ class Emitter(Contractions):
 
     # -- programs ---------------------------------------------------------------------------------------------------
 
-    def inline(self, jaxpr, consts, args) -> list[Value]:
-        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values."""
+    def inline(self, jaxpr, consts, args, scope: str = "") -> list[Value]:
+        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is what names call it."""
+        placed = self.places or self.scope is not None
+        if not scope:
+            return self._inline(jaxpr, consts, args, placed)
+        with self.named(scope):
+            return self._inline(jaxpr, consts, args, placed)
+
+    def _inline(self, jaxpr, consts, args, placed: bool) -> list[Value]:
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
         self.facts.programs.append(jaxpr)
-        placed = self.places or any_scopes()
+        around = self.scope
         for eqn in jaxpr.eqns:
-            before = len(self._lines) if placed else 0
+            if placed:
+                before, name = len(self._lines), self._enter(around, eqn)
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
@@ -90,7 +102,8 @@ class Emitter(Contractions):
             else:
                 env.update(zip(outvars, found))
             if placed:
-                self._place(before, eqn)
+                self._place(before, eqn, name)
+        self.scope = around
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
 
     def lower(self, primitive, out, *values: Value, **params):
@@ -130,16 +143,32 @@ class Emitter(Contractions):
             out.append(value)
         return out[0] if type(found) is Value else out
 
-    def _place(self, start: int, eqn) -> None:
+    def _enter(self, around: str | None, eqn) -> str:
+        """Be within the names around an equation; returns what ends the lines of its operations."""
+        if around is None:
+            return ""
+        stack = eqn.source.name_stack if eqn.source is not None else EMPTY
+        if stack:
+            around = f"{around}/{stack}" if around else str(stack)
+        self.scope = around
+        name = eqn.primitive.name
+        if name == "jit":
+            name = f"jit({eqn.params['name']})"
+        found = self._endings.get((around, name))
+        if found is None:
+            found = self._endings[around, name] = f" loc({string(f'{around}/{name}' if around else name)})"
+        return found
+
+    def _place(self, start: int, eqn, ending: str) -> None:
         """End the lines from `start` on, where they have no location yet, with that of an equation."""
-        at = eqn.source
-        if at is None or not (self.places or at.scope):
-            return
-        place = f"{string(at.file)}:{at.line}:0" if self.places else ""
-        if at.scope:
-            name = string(f"{at.scope}/{eqn.primitive.name}")
-            place = f"{name}({place})" if place else name
-        self._lines[start:] = [line if ' loc("' in line else f"{line} loc({place})" for line in self._lines[start:]]
+        if self.places and eqn.source is not None:
+            at = f"{string(eqn.source.file)}:{eqn.source.line}:0"
+            ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"
+        if ending:
+            lines = self._lines
+            for i in range(start, len(lines)):
+                if not lines[i].endswith(_LOCATED):
+                    lines[i] += ending
 
     def _expand(self, primitive, ins, params) -> list[Value]:
         """A primitive that is a composition of others, traced once per types and parameters."""
@@ -157,7 +186,7 @@ class Emitter(Contractions):
             closed = self.trace_expand(primitive.expand, avals, params)
             if key is not None:
                 self._expansions[key] = closed
-        return self.inline(closed.jaxpr, closed.consts, ins)
+        return self._inline(closed.jaxpr, closed.consts, ins, False)
 
     def expand(self, fn: Callable, *values: Value, **params) -> list[Value]:
         """Write a Python function of arrays, made of primitives, applied to values."""
@@ -165,7 +194,7 @@ class Emitter(Contractions):
             raise NotImplementedError("this emitter was given no trace_expand")
         avals = tuple([v.aval if v.aval.division is None else v.aval.plain for v in values])
         closed = self.trace_expand(fn, avals, params)
-        return self.inline(closed.jaxpr, closed.consts, values)
+        return self._inline(closed.jaxpr, closed.consts, values, False)
 
     # -- private functions ------------------------------------------------------------------------------------------
 
@@ -186,17 +215,18 @@ class Emitter(Contractions):
 
     def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
         """The symbol of a private function with the body that `fn` writes from its argument values."""
-        outer, products, variables = self.token, self.facts.products, self.variables
+        outer, products, variables, scope = self.token, self.facts.products, self.variables, self.scope
         avals = [*[SIZE] * len(variables), *in_avals, *[TOKEN] * ordered]
         body = self._with_token(fn) if ordered else fn
         try:
             self._depth += 1
             self.token, self.facts.products = None, {}
+            self.scope = None if scope is None else ""          # the compiler puts the caller's names before
             args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
         finally:
             self._depth -= 1
-            self.token, self.facts.products, self.variables = outer, products, variables
+            self.token, self.facts.products, self.variables, self.scope = outer, products, variables, scope
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
@@ -242,7 +272,7 @@ class Emitter(Contractions):
     def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
         if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
-            return self.inline(jaxpr, consts, args)                 # in the second case values of outside are needed inside
+            return self.inline(jaxpr, consts, args, f"jit({name})")     # in the second case values of outside are needed inside
         consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)

@@ -37,7 +37,7 @@ class LoweredModule(NamedTuple):
 def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
-                platform: str = "cpu", places: bool = False, devices: tuple | None = None, in_shardings=(),
+                platform: str = "cpu", places: bool = False, named: bool = False, devices: tuple | None = None, in_shardings=(),
                 out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
                 dimensions: OpenDimensions | None = None) -> LoweredModule:
     """Lower a program to a StableHLO module.
@@ -49,6 +49,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
         keep_unused: False leaves out arguments that nothing reads.
         places: end each operation with the user's file and line.
+        named: end each operation with its name, within those of the functions, scopes and transformations around it.
         devices: those of a program over several, in the order of its partitions, with `in_shardings` and `out_shardings`
             for it: a NamedSharding per argument and result, or None.
         rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
@@ -56,7 +57,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         dimensions: where the values of the dimension variables come from, for a program with symbolic shapes. The variables in
             `dimensions.given` are the module's first arguments.
     """
-    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites)
+    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites, f"jit({name})" if named else None)
     used = _used(jaxpr)
     hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
                and _nbytes(v.aval) > hoist_bytes]

@@ -1,6 +1,7 @@
 """Operations that hold regions or name functions outside: loops, branches, reductions, custom calls, callbacks."""
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,6 +73,21 @@ class Structured(Writer):
         row = self.op("dynamic_slice", make_aval((1,), table.dtype), rows, place, attrs="slice_sizes = array<i64: 1>")
         return self.op("reshape", _INDEX, row)
 
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    scope: str | None = None            # what names of operations begin with here; None: operations have no names
+
+    @contextlib.contextmanager
+    def named(self, name: str):
+        """Context manager: what is written inside is named within `name` too."""
+        before = self.scope
+        if before is not None and name:
+            self.scope = f"{before}/{name}" if before else name
+        try:
+            yield
+        finally:
+            self.scope = before
+
     # -- regions -----------------------------------------------------------------------------------------------------
 
     def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
@@ -109,8 +125,12 @@ class Structured(Writer):
         carry = [*init, self.ordering_token()] if ordered else list(init)
         avals = [v.aval for v in carry]
         cond_ = (lambda *xs: cond(*xs[:-1])) if ordered else cond
+        turn = self._with_token(body) if ordered else body
         self.loops += 1
-        regions = self.region(avals, cond_), self.region(avals, self._with_token(body) if ordered else body)
+        with self.named("while/cond"):
+            test = self.region(avals, cond_)
+        with self.named("while/body"):
+            regions = test, self.region(avals, turn)
         self.loops -= 1
         return self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
 
@@ -119,9 +139,10 @@ class Structured(Writer):
         outs = [*out_avals, TOKEN] if ordered else list(out_avals)
         before = self.ordering_token() if ordered else None
         regions = []
-        for branch in branches:
+        for i, branch in enumerate(branches):
             self.token = before if ordered else self.token
-            regions.append(self.region((), self._returning_token(branch) if ordered else branch))
+            with self.named(f"cond/branch_{i}_fun"):
+                regions.append(self.region((), self._returning_token(branch) if ordered else branch))
         return self._take_token(self.ops("case", outs, index, regions=regions), ordered)
 
     def shape_operands(self, outs) -> list[Value]:

@@ -9,6 +9,7 @@ from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import move_axis, to_axis, zeros
+from gradix._transforms.jvp import called
 from gradix._transforms.staging import eval_closed, stage
 
 
@@ -116,16 +117,19 @@ class EmptyBatchTrace(BatchTrace):
         return super().interpret(prim, args, params)
 
 
-def batch(function, axis: AxisData, args, in_axes) -> tuple[list, list]:
-    """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere)."""
+def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple[list, list]:
+    """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere).
+
+    `named` as for `jvp`.
+    """
     trace = EmptyBatchTrace(axis) if type(axis.size) is int and axis.size == 0 else BatchTrace(axis)
     trace.function = function
     trace.outer = state.mapped
     with new_level(trace, axis=axis.name):
         state.mapped = trace
         try:
-            pairs = [trace.split(o) for o in function(*[x if a is None else BatchTracer(trace, x, a)
-                                                        for x, a in zip(args, in_axes)])]
+            tracers = [x if a is None else BatchTracer(trace, x, a) for x, a in zip(args, in_axes)]
+            pairs = [trace.split(o) for o in called(function, tracers, "vmap", named)]
         finally:
             state.mapped = trace.outer
     return [v for v, _ in pairs], [a for _, a in pairs]

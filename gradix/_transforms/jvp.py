@@ -1,6 +1,7 @@
 """Forward mode: carry a tangent beside each primal."""
 from __future__ import annotations
 
+from gradix._base.name_stack import transforming
 from gradix._core.jaxpr import ClosedJaxpr, inherit
 from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import instantiate
@@ -71,15 +72,26 @@ class LinearizeTrace(JVPTrace):
         return prim.linearize(primals, tangents, **params)
 
 
-def jvp(function, primals, tangents, trace: JVPTrace | None = None) -> tuple[list, list]:
-    """Outputs and tangents of a function on lists; a tangent of None is zero, in and out."""
+def jvp(function, primals, tangents, trace: JVPTrace | None = None, named: bool = False) -> tuple[list, list]:
+    """Outputs and tangents of a function on lists; a tangent of None is zero, in and out.
+
+    `named` names the transformation in the places of what is staged: for functions of users, not for programs made from others.
+    """
     trace = JVPTrace() if trace is None else trace
     trace.function = function
     share(primals, trace, *[t._trace for t in tangents if isinstance(t, Tracer)])
     with new_level(trace):
         args = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents)]
-        pairs = [trace.split(o) for o in function(*args)]
+        pairs = [trace.split(o) for o in called(function, args, "jvp", named)]
     return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def called(function, args, name: str, named: bool) -> list:
+    """What a function gives; where programs are recorded, their places tell the name of its transformation."""
+    if not named or state.stage is None:
+        return function(*args)
+    with transforming(name):
+        return function(*args)
 
 
 def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[ClosedJaxpr, tuple]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.source import current
 from gradix._core.aval import make_aval, seen
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
@@ -12,7 +13,7 @@ from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_a
 from gradix._ops.cotangent_masks import Live
 from gradix._transforms.dce import without_dead
 from gradix._transforms.finite import is_suspect, mark
-from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace
+from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, called
 from gradix._transforms.masked_pull import Masks
 from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
@@ -37,21 +38,36 @@ class TapeEqn:
     def __init__(self, primitive, args, params, inputs, first, avals):
         self.primitive, self.args, self.params = primitive, args, params
         self.inputs, self.first, self.avals = inputs, first, avals
-        self.place = state.place
+        self.place = state.place or (current() if state.stage is not None else None)
 
 
 class LinearProgram:
-    """A recorded linear map: `n_in` inputs, equations, and the entry of each output (None where it is zero)."""
+    """A recorded linear map: `n_in` inputs, equations, and the entry of each output (None where it is zero).
 
-    __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count")
+    `named` says that its transpose is the user's, so that places tell it.
+    """
 
-    def __init__(self, in_avals, eqns, outs, out_avals, count):
+    __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count", "named")
+
+    def __init__(self, in_avals, eqns, outs, out_avals, count, named: bool = False):
         self.in_avals, self.eqns, self.outs, self.out_avals, self.count = in_avals, eqns, outs, out_avals, count
+        self.named = named
 
     def apply(self, tangents, known=None) -> list:
         """Outputs for these tangents, None where zero; `known` replaces residuals, by identity."""
-        env = list(tangents)
+        before = state.place
+        try:
+            env = self._push(list(tangents), known)
+        finally:
+            state.place = before
+        return [None if i is None else env[i] for i in self.outs]
+
+    def _push(self, env: list, known) -> list:
+        """The entries of the tape, each at the place in the user's program it was recorded at."""
+        staging = state.stage is not None
         for e in self.eqns:
+            if staging:
+                state.place = e.place
             args = list(e.args) if known is None else [known.get(id(a), a) for a in e.args]
             for position, index in e.inputs:
                 args[position] = env[index]
@@ -60,7 +76,7 @@ class LinearProgram:
                 env.extend(out)
             else:
                 env.append(out)
-        return [None if i is None else env[i] for i in self.outs]
+        return env
 
     def can_push(self) -> bool:
         """Whether every equation is known by more than its transpose."""
@@ -93,7 +109,8 @@ class LinearProgram:
         for e in reversed(self.eqns):
             prim = e.primitive
             if staging:
-                state.place = e.place
+                place = e.place
+                state.place = place.transposed if self.named and place is not None else place
             if prim.multiple_results:
                 ct = total[e.first:e.first + len(e.avals)]
                 if all(c is None for c in ct):
@@ -127,7 +144,7 @@ class LinearProgram:
         """The program with other values, by the identity of those it has."""
         eqns = [TapeEqn(e.primitive, [values.get(id(a), a) for a in e.args], e.params, e.inputs, e.first, e.avals)
                 for e in self.eqns]
-        return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count)
+        return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count, self.named)
 
 
 def _only_backward(jaxpr) -> bool:
@@ -207,17 +224,21 @@ class Tape(Trace):
         return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
 
 
-def linearize(function, primals, active) -> tuple[list, LinearProgram]:
-    """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program."""
+def linearize(function, primals, active, named: bool = False) -> tuple[list, LinearProgram]:
+    """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program.
+
+    `named` as for `jvp`.
+    """
     tape, trace = Tape(), LinearizeTrace()
     trace.function = function
     share(primals, tape, trace)
     with new_level(tape), new_level(trace):
         args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
                 for x, a in zip(primals, active)]
-        pairs = [trace.split(o) for o in function(*args)]
+        pairs = [trace.split(o) for o in called(function, args, "jvp", named)]
         ys = [p for p, _ in pairs]
         program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
+        program.named = named
     return ys, program
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from gradix._base import source
+from gradix._base.name_stack import NameStack, current_names
 from gradix._base.recursion_room import room_to_trace
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import seen, within
@@ -214,7 +215,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
     else:
         before = state.place
         try:
-            _run_in_place(jaxpr.eqns, env)
+            _run_in_place(jaxpr.eqns, env, current_names() if before is None else before.name_stack)
         finally:
             state.place = before
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
@@ -229,10 +230,10 @@ def _run(eqns, env: dict) -> None:
             env[eqn.outvars[0]] = out
 
 
-def _run_in_place(eqns, env: dict) -> None:
-    """As `_run`; what is staged meanwhile keeps the equations' places in the user's program."""
+def _run_in_place(eqns, env: dict, names: NameStack) -> None:
+    """As `_run`; what is staged meanwhile keeps the equations' places in the user's program, within `names`."""
     for eqn in eqns:
-        state.place = eqn.source
+        state.place = eqn.source if not names or eqn.source is None else eqn.source.within(names)
         _run((eqn,), env)
 
 

@@ -214,8 +214,8 @@ def _variables(x, found: set) -> set:
 
 
 def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
-    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None, dimensions=places,
-                         module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
+    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None, named=False,
+                         dimensions=places, module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
 
 
 def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:

@@ -204,7 +204,7 @@ def test_the_text_may_say_where_operations_come_from():
     lowered = gradix.jit(f).lower(np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
     text, line = lowered.as_text(debug_info=True), f.__code__.co_firstlineno
     for name, offset in (("sine", -2), ("dot_general", 1), ("multiply", 2), ("while", 2)):
-        assert re.search(rf'stablehlo.{name}"(?s:.*?)loc\("[^"]*test_stages.py":{line + offset}:0\)', text), name
+        assert re.search(rf'stablehlo.{name}"(?s:.*?)"[^"]*test_stages.py":{line + offset}:0\)', text), name
     assert " loc(" not in lowered.as_text()
-    assert re.sub(r" loc\([^)]*\)", "", text) == lowered.as_text()
+    assert re.sub(r" loc\(.*\)$", "", text, flags=re.MULTILINE) == lowered.as_text()
     xla.parse_module(text)                                                    # it is still a program

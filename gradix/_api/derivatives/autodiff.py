@@ -63,7 +63,7 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
     def value_and_grad_f(*args, **kwargs):
         flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
         check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
-        outs, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
+        outs, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
         if has_aux:
             outs, aux = flat.split_aux(outs)
         check_scalar("grad", flat.out_tree, outs, holomorphic)
@@ -155,7 +155,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     leaves = arrays("jvp", leaves, tree, "primals")
     ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
     flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts))
+    ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts), named=True)
     if has_aux:
         ys, aux = flat.split_aux(ys)
     out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
@@ -186,7 +186,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     leaves, tree = flatten(primals)
     leaves = arrays("vjp", leaves, tree, "primals")
     flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
+    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
     if has_aux:
         ys, aux = flat.split_aux(ys)
     pull = Pullback(spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves],
@@ -218,7 +218,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     leaves, tree = flatten(primals)
     leaves = arrays("linearize", leaves, tree, "primals")
     flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
+    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
     if has_aux:
         ys, aux = flat.split_aux(ys)
     spread = spread_inputs(program, leaves)

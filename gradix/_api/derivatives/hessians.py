@@ -81,7 +81,7 @@ def _product(flat, leaves) -> ClosedJaxpr:
     active = [True] * len(leaves)
 
     def gradient(*xs):
-        ys, program = linearize(flat, xs, active)
+        ys, program = linearize(flat, xs, active, named=True)
         check_scalar("hessian", flat.out_tree, ys, False)
         cts = program.transpose([full_like_one(ys[0].aval)])
         return [zeros(x.aval) if c is None else c for c, x in zip(cts, xs)]

@@ -60,7 +60,7 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         kept: dict = {}
 
         def push(*tangents):
-            ys, ts = jvp(flat, leaves, tangents)
+            ys, ts = jvp(flat, leaves, tangents, named=True)
             n = flat.out_tree.num_leaves
             if "primals" not in kept:            # later chunks are traced in a loop of their own
                 kept["primals"] = ys[:n]
@@ -100,7 +100,7 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         flat, leaves, trees = differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
             _check_reverse_input(x.aval, holomorphic, allow_int)
-        ys, program = linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves])
+        ys, program = linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
         if has_aux:
             ys, aux = flat.split_aux(ys)
         for y in ys:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.jit import donation
@@ -18,6 +19,8 @@ from gradix._core.trace import Tracer
 from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
+
+_LOCATIONS = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
 @runtime_checkable
@@ -141,13 +144,14 @@ class Lowered(_Stage):
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
-            debug_info: in StableHLO, say of each operation which line of the user's program it comes from.
+            debug_info: in StableHLO, say of each operation its name, within those of the scopes and transformations around it,
+                and which line of the user's program it comes from.
 
         Raises:
             ValueError: there is no such dialect.
         """
         if dialect in (None, "stablehlo"):
-            return self._placed_text() if debug_info else self._module.text
+            return self._placed_text() if debug_info else _LOCATIONS.sub("", self._module.text)
         if dialect == "hlo":
             return xla.hlo_text(self._module.text)
         raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")

@@ -54,7 +54,7 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
     Reverse mode computes each chunk again instead of keeping what all of them computed.
     """
     if chunk is None or chunk >= axis.size:
-        return batch(function, axis, args, in_axes)
+        return batch(function, axis, args, in_axes, named=True)
     places = [i for i, a in enumerate(in_axes) if a is not None]
     rows = [move_axis(args[i], in_axes[i], 0) for i in places]
     axes = [None if a is None else 0 for a in in_axes]
@@ -64,7 +64,7 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
         given = list(args)
         for i, v in zip(places, values):
             given[i] = v
-        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes)
+        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes, named=True)
         mapped[:] = [a is not None for a in got]
         return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
 

@@ -1,0 +1,133 @@
+"""Names of what surrounds an operation in the user's program: scopes, and the transformations it was reached through."""
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+
+class Scope(NamedTuple):
+    """A name that the user, or a library, gave to a part of a program."""
+
+    name: str
+
+    def wrap(self, rest: str | None) -> str:
+        return self.name if rest is None else f"{self.name}/{rest}"
+
+
+class Transform(NamedTuple):
+    """A transformation: what is named after it is written between its parentheses."""
+
+    name: str
+
+    def wrap(self, rest: str | None) -> str:
+        return f"{self.name}({rest or ''})"
+
+
+class NameStack:
+    """Names from the outermost to the innermost; immutable.
+
+    Example:
+        >>> print(EMPTY.extend("model").transform("jvp").extend("layer"))
+        model/jvp(layer)
+    """
+
+    __slots__ = ("stack", "_text", "_transposed")
+
+    def __init__(self, stack: tuple = ()):
+        self.stack = tuple(stack)
+        self._text: str | None = None
+        self._transposed: NameStack | None = None
+
+    def extend(self, name) -> NameStack:
+        """With a scope, or several, inside of all."""
+        names = (name,) if isinstance(name, str) else tuple(name)
+        return NameStack((*self.stack, *[n if isinstance(n, Scope) else Scope(n) for n in names]))
+
+    def transform(self, name: str) -> NameStack:
+        """With a transformation inside of all."""
+        return NameStack((*self.stack, Transform(name)))
+
+    @property
+    def transposed(self) -> NameStack:
+        """With the innermost derivative among the transformations transposed."""
+        found = self._transposed
+        if found is None:
+            at = max((i for i, s in enumerate(self.stack) if s == Transform("jvp")), default=len(self.stack))
+            found = self._transposed = NameStack((*self.stack[:at], Transform("transpose"), *self.stack[at:]))
+        return found
+
+    def __add__(self, other: NameStack) -> NameStack:
+        return NameStack((*self.stack, *other.stack)) if self.stack and other.stack else other if other.stack else self
+
+    def __radd__(self, other):
+        return self if other == "" else NotImplemented
+
+    def __bool__(self) -> bool:
+        return bool(self.stack)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, NameStack) and self.stack == other.stack
+
+    def __hash__(self) -> int:
+        return hash(self.stack)
+
+    def __str__(self) -> str:
+        text = self._text
+        if text is None:
+            rest: str | None = None
+            for entry in reversed(self.stack):
+                rest = entry.wrap(rest)
+            text = self._text = rest or ""
+        return text
+
+    def __repr__(self) -> str:
+        return f"NameStack(stack={self.stack!r})"
+
+
+EMPTY = NameStack()
+
+
+class _Names(threading.local):
+    stack = EMPTY
+
+
+_names = _Names()
+used: list[bool] = []         # holds something from the first name of the process on: until then nobody looks for any
+
+
+def current_names() -> NameStack:
+    """The names around what this thread does now."""
+    return _names.stack
+
+
+def set_names(stack: NameStack) -> NameStack:
+    """Replace them; returns those that were."""
+    before, _names.stack = _names.stack, stack
+    if stack.stack and not used:
+        used.append(True)
+    return before
+
+
+class names_set:
+    """Context manager: other names."""
+
+    __slots__ = ("stack", "before")
+
+    def __init__(self, stack: NameStack):
+        self.stack = stack
+
+    def __enter__(self) -> NameStack:
+        self.before = set_names(self.stack)
+        return self.stack
+
+    def __exit__(self, *exc) -> None:
+        set_names(self.before)
+
+
+class transforming(names_set):
+    """Context manager: what happens inside is reached through a transformation."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str):
+        super().__init__(_names.stack.transform(name))
