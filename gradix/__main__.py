@@ -5,16 +5,18 @@ import os
 import runpy
 import sys
 
-from gradix.compat import check, doctor, install_as_jax
+from gradix.compat import answering, check, doctor, install_as_jax
 
 _USAGE = """usage: python -m gradix program.py [arguments]
        python -m gradix -m module [arguments]
        python -m gradix -c code [arguments]
        python -m gradix check path ...
        python -m gradix doctor
+       python -m gradix enable | disable
 
 Runs a Python program with gradix in place of jax; `check` lists which of JAX's names files use that gradix
-lacks, without running them; `doctor` says what gradix finds on this machine."""
+lacks, without running them; `doctor` says what gradix finds on this machine. `enable` makes `import jax` give
+gradix in every program of this virtual environment, and `disable` undoes it."""
 
 
 def main(argv: list[str]) -> int:
@@ -26,8 +28,9 @@ def main(argv: list[str]) -> int:
     if first in ("-m", "-c") and not rest:
         print(f"python -m gradix: {first} needs an argument\n{_USAGE}", file=sys.stderr)
         return 2
-    if first in ("check", "doctor") and not os.path.exists(first):
-        return _check(rest) if first == "check" else _doctor()
+    if first in _COMMANDS and not os.path.exists(first):
+        return _COMMANDS[first](rest)
+    answering.reach_children()
     install_as_jax()
     if first == "-m":
         sys.argv = rest
@@ -61,10 +64,29 @@ def _check(paths: list[str]) -> int:
     return 1 if certain else 0
 
 
-def _doctor() -> int:
+def _doctor(_) -> int:
     for line in doctor.report():
         print(line)
     return 0
+
+
+def _enable(_) -> int:
+    try:
+        switch = answering.enable()
+    except RuntimeError as e:
+        print(f"python -m gradix: {e}", file=sys.stderr)
+        return 1
+    print(f"import jax gives gradix in every program of {sys.prefix}, by {switch}\n"
+          f"python -m gradix disable undoes it; {answering.OFF}=0 leaves one program out")
+    return 0
+
+
+def _disable(_) -> int:
+    print("undone: import jax gives what is installed" if answering.disable() else f"nothing to undo in {sys.prefix}")
+    return 0
+
+
+_COMMANDS = {"check": _check, "doctor": _doctor, "enable": _enable, "disable": _disable}
 
 
 if __name__ == "__main__":

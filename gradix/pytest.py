@@ -1,7 +1,8 @@
 """`pytest -p gradix.pytest`: run a test suite written for JAX on gradix, in worker processes too."""
 
-from gradix.compat import install_as_jax
+from gradix.compat import answering, install_as_jax
 
+answering.reach_children()
 install_as_jax()
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from jaxlib import _jax
 from jaxlib.version import __version__ as jaxlib_version
 
-from gradix._base import config
+from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 from gradix._runtime.host_memory import keep_freed_memory
 
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
-_plugins, warnings = lazy_module("gradix._runtime.xla_plugins"), lazy_module("warnings")
+_plugins, advice = lazy_module("gradix._runtime.xla_plugins"), lazy_module("gradix._base.advice")
 
 RuntimeFailure = _jax.JaxRuntimeError
 Device = _jax.Device
@@ -71,7 +71,7 @@ def _started():
     except RuntimeError as error:
         if _options.jax_platforms:
             raise
-        warnings.warn(f"{error} Programs run on the CPU.", RuntimeWarning, stacklevel=2)
+        advice.tell(f"{error} Programs run on the CPU.", RuntimeWarning, source.current())
         return _cpu_client()
 
 

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 from gradix.compat import elsewhere
-from gradix.compat.internals import AREAS, is_mapped, lookup
+from gradix.compat.internals import is_mapped, lookup
+from gradix.compat.known_uses import use_of
 
 _ABOUT_THE_MODULE = {"__version__", "__version_info__", "__file__", "__name__", "__path__", "__dict__", "__doc__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
@@ -67,8 +68,9 @@ def _why_internal(parts: list[str]) -> str | None:
         try:
             lookup(area, part)
         except LookupError:
-            public = AREAS[area].public if area in AREAS else "jax, jax.extend and jax.interpreters"
-            return f"is internal to JAX and not mapped; public names are in {public.replace('gradix', 'jax')}"
+            use = use_of(f"{below}")
+            what = f", used for {use.purpose}; the public way: {use.public}" if use else ""
+            return f"is internal to JAX and not mapped{what or '; public names are in jax, jax.extend and jax.interpreters'}"
         return None
     return None
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import gradix
 from gradix._runtime import disk_cache
+from gradix.compat import answering
 
 _PACKAGES = ("jaxlib", "numpy", "ml_dtypes", "opt_einsum", "scipy", "jax")
 _SETTINGS = ("JAX_", "GRADIX_", "XLA_", "CUDA_VISIBLE_DEVICES")
@@ -27,6 +28,8 @@ def report() -> Iterator[str]:
     yield f"from {os.path.dirname(gradix.__file__)}, run by {sys.executable}"
     for name in _PACKAGES:
         yield f"  {name} {_version(name)}"
+    if answering.is_enabled():
+        yield f"import jax gives gradix in every program of {sys.prefix} (python -m gradix disable undoes it)"
     yield from (f"  {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
     yield f"devices: {', '.join(map(str, gradix.devices()))} (default platform {gradix.default_backend()})"
     kept = disk_cache.current()

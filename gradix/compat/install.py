@@ -9,9 +9,11 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from gradix._base import advice
 from gradix._base.lazy import lazy_module
 
 _elsewhere, _internals = lazy_module("gradix.compat.elsewhere"), lazy_module("gradix.compat.internals")
+_known_uses = lazy_module("gradix.compat.known_uses")
 
 JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
@@ -90,8 +92,7 @@ def _internal(name: str) -> ModuleSpec:
     """The adapter for a module of JAX's own."""
     area = name[len(_SOURCE) + 1:]
     if area and not _internals.is_mapped(area):
-        raise ModuleNotFoundError(f"No module named {name!r}: it {_INTERNAL}. Mapped are jax._src.{{{', '.join(_internals.AREAS)}}}.",
-                                  name=name)
+        raise ModuleNotFoundError(f"No module named {name!r}. {_known_uses.told(area)}", name=name)
     if area in _internals.AREAS and _internals.AREAS[area].code:
         return _found(name, importlib.import_module(f"{_ADAPTERS}.{area}"))
     return _made(name, _internals.InternalModule(name, area))
@@ -149,6 +150,7 @@ def install_as_jax() -> None:
     spec = ModuleSpec(_JAX, None, origin=ours.__file__, is_package=True)
     module.__dict__.update(version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec)
     sys.modules.update({_JAX: module, "jax.version": version})
+    advice.to_log(True)
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
@@ -169,6 +171,7 @@ def uninstall() -> None:
     """Undo `install_as_jax`: forget the names; modules that hold gradix's objects keep them."""
     if not is_installed():
         return
+    advice.to_log(False)
     sys.meta_path[:] = [f for f in sys.meta_path if f not in (_finder, _finder_of_absent)]
     for name in [n for n in sys.modules if n == _JAX or n.startswith(_JAX + ".")]:
         del sys.modules[name]

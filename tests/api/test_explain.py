@@ -1,6 +1,9 @@
 """What is said of traces and compilations: explain, the warning at the third retrace, the lines of log."""
 import io
 import logging
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix._base import advice
 from gradix.errors import RetraceWarning
 
 
@@ -17,7 +21,9 @@ def warned():
     gradix.config.update("gradix_retrace_warning", 3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        advice.forget()
         yield caught
+        advice.forget()
 
 
 def sizes(f, *sizes):
@@ -158,3 +164,41 @@ def test_explain_cache_misses(caplog):
     first, second = caplog.messages
     assert "TRACING CACHE MISS at" in first and "never traced before" in first and "test_explain.py" in first
     assert "argument x: float32[2] -> float32[3]" in second
+
+
+MANY = '''
+import sys, warnings
+{first}
+import gradix.numpy as jnp
+from gradix import lax
+import gradix
+def one(i):
+    def f(x):
+        return lax.add(x, x)
+    f.__name__ = f"f{{i}}"
+    return gradix.jit(f)
+for i in range(30):
+    f = one(i)
+    for n in range(1, 6):
+        f.lower(jnp.ones(n))
+'''
+
+
+def run_many(first: str, *options: str) -> str:
+    done = subprocess.run([sys.executable, *options, "-c", MANY.format(first=first)], capture_output=True, text=True,
+                          env={**os.environ, "GRADIX_RETRACE_WARNING": "3"})
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_many_functions_are_told_of_in_a_line_each_and_summed_up():
+    told = run_many("")
+    assert told.count("What differed") == 3 and told.count("was traced 4 times too; the last time argument x") == 27
+    assert told.count("30 functions were traced again and again") == 1 and "f0, f1" in told and "and 22 more" in told
+    assert "RetraceWarning" not in run_many("warnings.simplefilter('ignore')")
+
+
+def test_in_place_of_jax_the_log_tells_and_warnings_never():
+    told = run_many("import gradix; gradix.install_as_jax(); import jax", "-W", "error")
+    assert "RetraceWarning" not in told and told.count("What differed") == 3
+    assert run_many("import gradix, logging; gradix.install_as_jax(); logging.getLogger('gradix').setLevel(logging.ERROR)") == ""

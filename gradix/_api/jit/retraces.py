@@ -1,13 +1,14 @@
 """What is said when a function is traced again: a line of log where asked for, a warning where it goes on."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from gradix._base import config, events, source
 from gradix._base.errors import RetraceWarning
+from gradix._base.lazy import lazy_module
 from gradix._core.trace import state
 
+advice = lazy_module("gradix._base.advice")
 config.define("gradix_retrace_warning", 3)
 _options = config.state
 
@@ -34,7 +35,7 @@ def is_due(retraces: int) -> bool:
 
 
 def warn(name: str, reasons: list[str]) -> None:
-    """Warn, at the user's line, that a function keeps being traced.
+    """Warn, at the user's line, that a function keeps being traced; in a line, where others did before.
 
     Args:
         reasons: of the retraces so far, each naming arguments with their old and new types.
@@ -44,8 +45,8 @@ def warn(name: str, reasons: list[str]) -> None:
             f"  instead: {_advice(reasons)}\n"
             "This is said once per function; f.stats().reasons lists all, jit(f, max_traces=n) raises, and "
             "gradix.config.update('gradix_retrace_warning', 0) silences it.")
-    at = source.current()
-    warnings.warn_explicit(text, RetraceWarning, at.file, at.line)
+    brief = f"{name} was traced {len(reasons) + 1} times too; the last time {reasons[-1]}"
+    advice.tell_of_function(name, text, brief, RetraceWarning, source.current())
 
 
 def _advice(reasons: list[str]) -> str:

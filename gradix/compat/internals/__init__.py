@@ -9,6 +9,10 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
+from gradix._base.lazy import lazy_module
+
+_known_uses = lazy_module("gradix.compat.known_uses")
+
 
 class Area(NamedTuple):
     """One module of JAX's own."""
@@ -107,5 +111,4 @@ def lookup(area: str, name: str):
             there = importlib.import_module(module)
             if hasattr(there, name):
                 return getattr(there, name)
-    raise LookupError(f"module 'jax._src.{area}' has no attribute {name!r}: it holds JAX's internals, and gradix, which stands in for "
-                      f"it, maps what libraries are known to use ({row.users}). Public names are in {row.public}.")
+    raise LookupError(f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.told(area)}")
