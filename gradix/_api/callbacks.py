@@ -81,6 +81,8 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     Args:
         callback: takes `args` and `kwargs`, and returns arrays in the structure of `result_shape_dtypes`.
         result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
+        args, kwargs: pytrees of arrays.
+        sharding: the device on which the callback is called; None leaves it to the compiler.
         vmap_method: how `vmap` calls it: "sequential", once per example; "expand_dims" or "broadcast_all", once, with
             a leading axis of size 1 or of full size on what is not mapped.
 

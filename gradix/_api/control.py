@@ -71,6 +71,8 @@ def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _
     Args:
         index: an integer scalar.
         branches: functions of the operands whose results agree in tree, shapes and dtypes.
+        operands: what the branches are called with, pytrees of arrays.
+        operand: the one operand, by an older name.
 
     Raises:
         TypeError: `index` is no integer scalar, or the branches' results differ.

@@ -121,6 +121,7 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
     """A function that returns the jaxpr of `fun` for the types of its arguments.
 
     Args:
+        fun: the function.
         static_argnums: numbers of arguments that are Python values, not arrays.
         axis_env: pairs (name, size) of named axes to consider bound.
         return_shape: return the pair of the jaxpr and the tree of result types.

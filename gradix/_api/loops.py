@@ -238,8 +238,10 @@ def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool 
     With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a `while_loop`.
 
     Args:
+        lower, upper: integer scalars, which may be traced.
         body_fun: from (i, val) to a val of the same tree, shapes and dtypes.
-        unroll: steps to write out per turn of the compiled loop; only with known bounds.
+        init_val: the first val, a pytree of arrays; returned as it is where `upper` is not above `lower`.
+        unroll: steps to write out per iteration of the compiled loop; only with known bounds.
 
     Raises:
         TypeError: `body_fun` is not callable.

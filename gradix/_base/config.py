@@ -328,7 +328,14 @@ def disable_jit(disable: bool = True) -> _Override:
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Context manager: allow, log or disallow transfers between host and devices, in every direction."""
+    """Context manager: allow, log or disallow transfers between host and devices, in every direction.
+
+    Example:
+        >>> import gradix
+        >>> with gradix.transfer_guard("allow"):
+        ...     print(gradix.device_get(gradix.numpy.arange(3)))
+        [0 1 2]
+    """
     names = ("jax_transfer_guard", *options.IMPLIED["jax_transfer_guard"])
     with contextlib.ExitStack() as stack:
         for name in names:

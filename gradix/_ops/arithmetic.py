@@ -248,6 +248,7 @@ def mul(x, y, *, out_dtype=None) -> Array:
     """`x · y`, elementwise, for operands of one dtype.
 
     Args:
+        x, y: arrays of numbers, of one shape; scalars broadcast.
         out_dtype: the dtype of the product, to which the operands are converted first; None for theirs.
 
     Example:

@@ -279,6 +279,11 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
 def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
     """`operand` rounded to what a float of `exponent_bits` and `mantissa_bits` can hold, in its own dtype.
 
+    Args:
+        operand: floating-point numbers of any shape.
+        exponent_bits: the bits of the exponent; numbers too large become infinite.
+        mantissa_bits: the bits of the fraction.
+
     Raises:
         ValueError: `exponent_bits` is not positive, or `mantissa_bits` negative.
 

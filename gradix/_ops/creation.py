@@ -92,6 +92,11 @@ def iota(dtype, size: int) -> Array:
 def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None) -> Array:
     """An array of `shape` holding each element's position along the axis `dimension`.
 
+    Args:
+        dtype: of real numbers.
+        shape: the sizes of the axes.
+        dimension: the axis along which numbers grow.
+
     Example:
         >>> from gradix import lax
         >>> lax.broadcasted_iota("int32", (2, 2), 1)
@@ -148,6 +153,13 @@ def _filled(shape, value):
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
     """An array like `x`, of its shape and dtype unless others are given, filled with a scalar.
+
+    Args:
+        x: an array, or anything with a shape and dtype.
+        fill_value: a scalar.
+        dtype: the result's; None for that of `x`.
+        shape: the result's; None for that of `x`.
+        sharding: where the result lies; None for where `x` does, if it has the same shape.
 
     Example:
         >>> from gradix import lax

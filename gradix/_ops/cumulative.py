@@ -249,6 +249,11 @@ def _cumulative(prim, operand, axis, reverse):
 def cumsum(operand, axis: int = 0, reverse: bool = False) -> Array:
     """Sums of the elements up to each place along `axis`; from each place on in `reverse`.
 
+    Args:
+        operand: an array with one axis at least.
+        axis: the axis, which is not negative.
+        reverse: begin at the end of the axis.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -260,6 +265,11 @@ def cumsum(operand, axis: int = 0, reverse: bool = False) -> Array:
 
 def cumprod(operand, axis: int = 0, reverse: bool = False) -> Array:
     """Products of the elements up to each place along `axis`.
+
+    Args:
+        operand: an array with one axis at least.
+        axis: the axis, which is not negative.
+        reverse: begin at the end of the axis.
 
     Example:
         >>> from gradix import lax
@@ -273,6 +283,11 @@ def cumprod(operand, axis: int = 0, reverse: bool = False) -> Array:
 def cummax(operand, axis: int = 0, reverse: bool = False) -> Array:
     """The largest element up to each place along `axis`.
 
+    Args:
+        operand: an array with one axis at least.
+        axis: the axis, which is not negative.
+        reverse: begin at the end of the axis.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -285,6 +300,11 @@ def cummax(operand, axis: int = 0, reverse: bool = False) -> Array:
 def cummin(operand, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest element up to each place along `axis`.
 
+    Args:
+        operand: an array with one axis at least.
+        axis: the axis, which is not negative.
+        reverse: begin at the end of the axis.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -296,6 +316,11 @@ def cummin(operand, axis: int = 0, reverse: bool = False) -> Array:
 
 def cumlogsumexp(operand, axis: int = 0, reverse: bool = False) -> Array:
     """`log(sum(exp(x)))` of the elements up to each place along `axis`, without overflow.
+
+    Args:
+        operand: an array with one axis at least.
+        axis: the axis, which is not negative.
+        reverse: begin at the end of the axis.
 
     Example:
         >>> from gradix import lax

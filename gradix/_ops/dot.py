@@ -300,6 +300,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     """The contraction of two arrays over some axes, batched over others.
 
     Args:
+        lhs, rhs: arrays of any rank.
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
         precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed; those of floats are summed as floats and
@@ -351,6 +352,10 @@ _DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ()
 def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The product of vectors and matrices, or the contraction that `dimension_numbers` describes.
 
+    Args:
+        lhs, rhs: vectors and matrices; arrays of any rank with `dimension_numbers`.
+        dimension_numbers, precision, preferred_element_type: as for `dot_general`.
+
     Raises:
         ValueError: without `dimension_numbers`, for anything but vectors and matrices that fit.
 
@@ -374,6 +379,11 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
 
 def batch_matmul(lhs, rhs, precision=None) -> Array:
     """The products of two stacks of matrices with equal leading axes.
+
+    Args:
+        lhs: of shape (..., m, k).
+        rhs: of shape (..., k, n), with the same leading axes.
+        precision: as for `dot_general`.
 
     Raises:
         ValueError: the ranks differ or are below 2.

@@ -130,6 +130,7 @@ def ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers: Ragg
     batched, groups make no difference.
 
     Args:
+        lhs, rhs: arrays; the groups' parts of `rhs` stand along its group axis, if it has one.
         group_sizes: integers; the last axis counts groups, the others are the batch axes of `lhs` and the axes of the
             same use outside of the ragged one. One axis alone holds for all.
         ragged_dot_dimension_numbers: the axes.

@@ -385,6 +385,11 @@ def reduce_xor(operand, axes) -> Array:
 def argmax(operand, axis, index_dtype) -> Array:
     """The first index of the largest element along `axis`; of the first NaN if there is one.
 
+    Args:
+        operand: an array of real numbers or booleans.
+        axis: the axis, which the result lacks.
+        index_dtype: the integer dtype of the result.
+
     Raises:
         ValueError: the axis is absent or empty.
 
@@ -399,6 +404,11 @@ def argmax(operand, axis, index_dtype) -> Array:
 
 def argmin(operand, axis, index_dtype) -> Array:
     """The first index of the smallest element along `axis`; of the first NaN if there is one.
+
+    Args:
+        operand: an array of real numbers or booleans.
+        axis: the axis, which the result lacks.
+        index_dtype: the integer dtype of the result.
 
     Raises:
         ValueError: the axis is absent or empty.

@@ -167,7 +167,8 @@ def select(pred, on_true, on_false) -> Array:
     """`on_true` where `pred`, else `on_false`.
 
     Args:
-        pred: booleans, scalar or of the shape of the others, which have one shape and dtype.
+        pred: booleans, scalar or of the shape of the others.
+        on_true, on_false: arrays of one shape and dtype.
 
     Example:
         >>> from gradix import lax

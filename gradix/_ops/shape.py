@@ -354,6 +354,11 @@ def broadcast_shapes(*shapes) -> tuple:
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """`operand` with the axes from `start_dimension` up to `stop_dimension` made one.
 
+    Args:
+        operand: an array.
+        start_dimension: the first of the axes; negative ones count from the end.
+        stop_dimension: the one after the last of them; None goes to the end.
+
     Raises:
         ValueError: the range of axes is empty or out of bounds.
 

@@ -18,6 +18,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     Args:
         in_shape: sizes of the axes the windows move along.
         window_shape: sizes of the window, dilation included.
+        window_strides: the steps of the windows.
         padding: "VALID", "SAME" (the odd element goes behind) or "SAME_LOWER" (it goes before).
 
     Raises:

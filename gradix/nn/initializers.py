@@ -110,6 +110,11 @@ def normal(stddev=1e-2, dtype=None) -> Initializer:
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initializer:
     """An initializer that draws normal numbers cut off at `lower` and `upper` and scaled by `stddev`.
 
+    Args:
+        stddev: the factor; the deviation of what is drawn is a little smaller.
+        dtype: of what is drawn, unless the call says another; None is the default float.
+        lower, upper: bounds, in units of `stddev`.
+
     Example:
         >>> from gradix import random
         >>> from gradix.nn import initializers

@@ -41,6 +41,11 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
 def apply_over_axes(func, a, axes) -> Array:
     """A function `func(array, axis)` applied over several axes in turn; an axis it takes away comes back with size 1.
 
+    Args:
+        func: takes an array and an axis, and returns an array with or without that axis.
+        a: an array.
+        axes: an axis, or a sequence of them.
+
     Raises:
         ValueError: `func` changes the shape of the array otherwise than by reducing the axis.
 

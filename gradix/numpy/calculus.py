@@ -90,6 +90,11 @@ def _end_piece(value, x, axis: int):
 def ediff1d(ary, to_end=None, to_begin=None) -> Array:
     """The differences of neighbours of the array in one row, with values put before and after.
 
+    Args:
+        ary: an array of numbers, of any shape.
+        to_end: values behind the differences, of a dtype that casts to the array's; None is none.
+        to_begin: values before them.
+
     Raises:
         TypeError: for booleans.
 

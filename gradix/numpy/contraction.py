@@ -91,6 +91,11 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
     """The order in which `einsum` contracts pairs of operands, and a printable account of it.
 
+    Args:
+        subscripts: as for `einsum`.
+        operands: the arrays.
+        optimize: how to search: "auto", "optimal", "greedy", True, False, or a path.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> path, _ = jnp.einsum_path("ij,jk,k->i", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4))

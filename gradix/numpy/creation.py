@@ -71,6 +71,11 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
 def empty(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array to be filled later; its elements are zero.
 
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: None is the default float.
+        device: a device or sharding; None is the default.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.empty(2)
@@ -157,6 +162,11 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> A
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
     """An array to be filled later, of the shape and dtype of `prototype`; its elements are zero.
+
+    Args:
+        prototype: an array.
+        dtype, shape: the result's; None for those of `prototype`.
+        device: a device or sharding; None is the default.
 
     Example:
         >>> import gradix.numpy as jnp

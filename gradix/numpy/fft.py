@@ -207,6 +207,13 @@ def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
 def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The Fourier transform along two axes.
 
+    Args:
+        a: numbers, real or complex, with two axes at least.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        axes: the two axes.
+        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
+            transform itself, "ortho" both, by its root.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.fft.fft2(jnp.ones((2, 2))).shape
@@ -218,6 +225,13 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 @replayed
 def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The inverse Fourier transform along two axes.
+
+    Args:
+        a: numbers, real or complex, with two axes at least.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        axes: the two axes.
+        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
+            transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -231,6 +245,13 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The Fourier transform of real values along two axes: the frequencies that are not negative.
 
+    Args:
+        a: numbers, real, with two axes at least.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        axes: the two axes.
+        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
+            transform itself, "ortho" both, by its root.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.fft.rfft2(jnp.ones((2, 2))).shape
@@ -242,6 +263,13 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 @replayed
 def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The real values along two axes whose `rfft` is `a`.
+
+    Args:
+        a: numbers, complex, with two axes at least.
+        s: the sizes of the result along the axes; None is an even last one.
+        axes: the two axes.
+        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
+            transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -336,6 +364,12 @@ def _swapped(norm):
 def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real Fourier transform of values with Hermitian symmetry, of which `a` is half.
 
+    Args:
+        a: complex numbers.
+        n: the length of the result; None is `2 * (size - 1)`.
+        axis: the axis; negative ones count from the end.
+        norm: "backward" (or None), "ortho" or "forward", as for `fft`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
@@ -348,6 +382,12 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 @replayed
 def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The half of the values with Hermitian symmetry whose Fourier transform is the real `a`.
+
+    Args:
+        a: real numbers.
+        n: how many elements to take: more are cut, missing ones are zero; None takes those there are.
+        axis: the axis; negative ones count from the end.
+        norm: "backward" (or None), "ortho" or "forward", as for `fft`.
 
     Example:
         >>> import gradix.numpy as jnp

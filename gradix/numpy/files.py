@@ -41,6 +41,11 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
 def save(file, arr, allow_pickle: bool = True) -> None:
     """Write an array to a `.npy` file.
 
+    Args:
+        file: a path, or an open file.
+        arr: an array.
+        allow_pickle: whether arrays of objects may be written; ours hold none.
+
     Example:
         >>> import io, gradix.numpy as jnp
         >>> jnp.save(io.BytesIO(), jnp.arange(3))
@@ -50,6 +55,12 @@ def save(file, arr, allow_pickle: bool = True) -> None:
 
 def savez(file, *args, allow_pickle: bool = True, **kwds) -> None:
     """Write several arrays to a `.npz` file, under the names of the keywords.
+
+    Args:
+        file: a path, or an open file.
+        args: arrays that get the names `arr_0`, `arr_1`, and so on.
+        allow_pickle: whether arrays of objects may be written; ours hold none.
+        kwds: arrays by name.
 
     Example:
         >>> import io, gradix.numpy as jnp

@@ -87,6 +87,11 @@ def concat(arrays, /, *, axis: int | None = 0) -> Array:
 def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
     """Arrays of one shape along a new axis.
 
+    Args:
+        arrays: arrays of one shape, or an array whose rows they are.
+        axis: where the new axis stands; negative ones count from the end.
+        dtype: the result's; None for NumPy's promotion.
+
     Raises:
         ValueError: no arrays, or shapes that differ.
 
@@ -233,6 +238,11 @@ def unstack(x, /, *, axis: int = 0) -> tuple:
 def split(ary, indices_or_sections, axis: int = 0) -> list:
     """`ary` cut along an axis: into equal parts, or before the given indices.
 
+    Args:
+        ary: an array with one axis at least.
+        indices_or_sections: the number of parts, or the indices at which parts begin.
+        axis: the axis; negative ones count from the end.
+
     Raises:
         ValueError: the axis does not divide into that many equal parts; `array_split` allows unequal ones.
 
@@ -247,6 +257,11 @@ def split(ary, indices_or_sections, axis: int = 0) -> list:
 @replayed
 def array_split(ary, indices_or_sections, axis: int = 0) -> list:
     """`ary` cut along an axis into parts as equal as possible, or before the given indices.
+
+    Args:
+        ary: an array with one axis at least.
+        indices_or_sections: the number of parts, or the indices at which parts begin.
+        axis: the axis; negative ones count from the end.
 
     Example:
         >>> import gradix.numpy as jnp

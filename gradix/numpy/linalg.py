@@ -304,6 +304,10 @@ def multi_dot(arrays, *, precision=None) -> Array:
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
     """The matrix product, as `numpy.matmul`.
 
+    Args:
+        x1, x2: of shapes (..., m, k) and (..., k, n), or vectors of size k.
+        precision, preferred_element_type: as for `lax.dot_general`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.matmul(jnp.ones((2, 3)), jnp.ones(3))
@@ -314,6 +318,11 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
 
 def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The sum of products over several axes of each array, as `numpy.tensordot`.
+
+    Args:
+        x1, x2: arrays of any rank.
+        axes: how many last axes of `x1` and first ones of `x2`, or a pair of sequences of axes.
+        precision, preferred_element_type: as for `lax.dot_general`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -328,6 +337,10 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
 
 def cross(x1, x2, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components.
+
+    Args:
+        x1, x2: arrays that broadcast, with three components along `axis`.
+        axis: the axis of the components.
 
     Raises:
         ValueError: the vectors do not have three elements.
@@ -377,6 +390,11 @@ def diagonal(x, /, *, offset: int = 0) -> Array:
 
 def trace(x, /, *, offset: int = 0, dtype=None) -> Array:
     """The sums of the diagonals of matrices, which are the last two axes.
+
+    Args:
+        x: an array of shape (..., m, n).
+        offset: which diagonal; positive ones are above the main one.
+        dtype: of the sums; None for NumPy's choice.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -395,6 +395,12 @@ def _tolerance(t, dtype) -> Array:
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements are close, in the sense of `isclose`.
 
+    Args:
+        a, b: arrays that broadcast.
+        rtol: the tolerance in units of |b|.
+        atol: the tolerance added to that.
+        equal_nan: whether NaN equals NaN.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0 + 1e-7]))
@@ -406,6 +412,10 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
 @replayed
 def array_equal(a1, a2, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
+
+    Args:
+        a1, a2: arrays of any shape.
+        equal_nan: whether NaN equals NaN.
 
     Example:
         >>> import gradix.numpy as jnp

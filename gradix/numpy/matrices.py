@@ -170,6 +170,11 @@ def tril_indices(n, k=0, m=None) -> tuple:
 def triu_indices(n, k=0, m=None) -> tuple:
     """Row and column indices of the elements on and above diagonal `k` of an `n` by `m` matrix.
 
+    Args:
+        n: the number of rows.
+        k: the lowest diagonal; positive ones are above the main one.
+        m: the number of columns; None is `n`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.triu_indices(2)
@@ -231,6 +236,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
 
 def diag_indices_from(arr) -> tuple:
     """The indices of the main diagonal of an array whose axes have one size.
+
+    Returns:
+        An array of integers for each axis.
 
     Raises:
         ValueError: the array has less than two axes, or axes of different sizes.

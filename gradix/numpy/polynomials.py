@@ -101,6 +101,7 @@ def polymul(a1, a2, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Args:
+        a1, a2: coefficients, the highest power first.
         trim_leading_zeros: remove leading zeros first, as NumPy does; not possible for traced coefficients.
 
     Example:
@@ -128,7 +129,11 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
     """The quotient and the remainder of two polynomials.
 
     Args:
+        u, v: the coefficients of dividend and divisor, the highest power first.
         trim_leading_zeros: remove leading zeros of the remainder, as NumPy does; not possible for traced coefficients.
+
+    Returns:
+        `(quotient, remainder)`, coefficients with the highest power first.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -13,6 +13,12 @@ def array_repr(arr, max_line_width: int | None = None, precision: int | None = N
                suppress_small: bool | None = None) -> str:
     """The array as `repr` prints it.
 
+    Args:
+        arr: an array.
+        max_line_width: columns of a line; None as NumPy's print options say, like the others.
+        precision: digits behind the point.
+        suppress_small: whether numbers near zero are printed as zero.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.array_repr(jnp.arange(3))
@@ -46,6 +52,12 @@ def _words(keys: ArrayImpl) -> np.ndarray:
 
 def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None) -> str:
     """The array as `str` prints it.
+
+    Args:
+        a: an array.
+        max_line_width: columns of a line; None as NumPy's print options say, like the others.
+        precision: digits behind the point.
+        suppress_small: whether numbers near zero are printed as zero.
 
     Example:
         >>> import gradix.numpy as jnp

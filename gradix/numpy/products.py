@@ -131,6 +131,10 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 def inner(a, b, *, precision=None, preferred_element_type=None):
     """The sums of products over the last axes.
 
+    Args:
+        a, b: arrays whose last axes have one size, or scalars.
+        precision, preferred_element_type: as for `lax.dot_general`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.inner(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
@@ -145,6 +149,10 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 @replayed
 def vdot(a, b, *, precision=None, preferred_element_type=None) -> Array:
     """The inner product of all elements of two arrays, those of `a` conjugated.
+
+    Args:
+        a, b: arrays of as many elements.
+        precision, preferred_element_type: as for `lax.dot_general`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -161,6 +169,11 @@ def _conjugated(x):
 
 def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None) -> Array:
     """The inner products of the vectors along an axis, those of `x1` conjugated; the other axes broadcast.
+
+    Args:
+        x1, x2: arrays that broadcast, of one size along `axis`.
+        axis: the axis; negative ones count from the end.
+        precision, preferred_element_type: as for `lax.dot_general`.
 
     Raises:
         ValueError: the axis has different sizes, or an operand has none.

@@ -99,6 +99,15 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
                   keepdims: bool = False, *, weights=None) -> Array:
     """The value below which `q` percent of the elements that are not NaN lie.
 
+    Args:
+        a: an array of real numbers.
+        q: percentages from 0 to 100, of any shape.
+        axis: the axis or axes; None is all of them.
+        overwrite_input: must be False: arrays are immutable.
+        method: how to interpolate between elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        keepdims: whether the axes stay, with size 1.
+        weights: must be None, or weights where `method` is "inverted_cdf".
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)

@@ -271,6 +271,13 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
 def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element: another name of `max`.
 
+    Args:
+        a: an array of any shape.
+        axis: the axis or axes; None is all of them.
+        keepdims: whether they stay, with size 1.
+        initial: a value that takes part; needed for empty axes.
+        where: booleans that broadcast with `a`: which elements take part; needs `initial`.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.amax(jnp.arange(3))
@@ -281,6 +288,13 @@ def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 
 def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element: another name of `min`.
+
+    Args:
+        a: an array of any shape.
+        axis: the axis or axes; None is all of them.
+        keepdims: whether they stay, with size 1.
+        initial: a value that takes part; needed for empty axes.
+        where: booleans that broadcast with `a`: which elements take part; needs `initial`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -368,6 +382,11 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
 @replayed
 def count_nonzero(a, axis=None, keepdims: bool = False) -> Array:
     """How many elements are not zero, over all axes or some.
+
+    Args:
+        a: an array of any shape.
+        axis: the axis or axes; None is all of them.
+        keepdims: whether they stay, with size 1.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -107,6 +107,11 @@ def result_type(*args) -> np.dtype:
 def can_cast(from_, to, casting: Any = "safe") -> bool:
     """Whether a cast between two dtypes loses nothing under the rule `casting`, as NumPy decides.
 
+    Args:
+        from_: a dtype, or an array.
+        to: a dtype.
+        casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.can_cast("int32", "float32")

@@ -43,6 +43,9 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
         size: how many indices to return, needed where `a` is traced: later ones are cut, missing ones filled up.
         fill_value: a scalar, or one for each axis; by default 0.
 
+    Returns:
+        A tuple of arrays of integers, of one axis each.
+
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
 
@@ -98,6 +101,11 @@ def _fill(value, dtype):
 def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
     """The indices, counted in one row, of the elements that are not zero.
 
+    Args:
+        a: an array of any shape.
+        size: how many indices to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with; by default 0.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
@@ -108,6 +116,11 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
 
 def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
     """The indices of the elements that are not zero, a row for each.
+
+    Args:
+        a: an array of any shape.
+        size: how many rows to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        fill_value: the indices of missing rows; by default 0.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -281,6 +294,12 @@ def _check_inside(parts, dims) -> None:
 
 def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> tuple:
     """The indices of the elements of an (n, n) array that `mask_func(array, k)` keeps.
+
+    Args:
+        n: the number of rows and of columns.
+        mask_func: a function such as `triu`.
+        k: its second argument.
+        size: how many indices to return, needed where it is traced: later ones are cut, missing ones are 0.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -165,6 +165,11 @@ def _differs(rows, equal_nan: bool):
 def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
     """The distinct values, their first places, the inverse and the counts.
 
+    Args:
+        x: an array of any shape.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with; by default the least value.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.unique_all(jnp.array([2, 1, 1])).counts
@@ -175,6 +180,11 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
 
 def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCounts:
     """The distinct values and how often each occurs.
+
+    Args:
+        x: an array of any shape.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with; by default the least value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -187,6 +197,11 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
 def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueInverse:
     """The distinct values and which of them each element is.
 
+    Args:
+        x: an array of any shape.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with; by default the least value.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.unique_inverse(jnp.array([2, 1, 1])).inverse_indices
@@ -197,6 +212,11 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
 
 def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values.
+
+    Args:
+        x: an array of any shape.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with; by default the least value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -281,6 +301,7 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
     """The distinct values in either of two arrays, sorted.
 
     Args:
+        ar1, ar2: arrays of any shape.
         size: how many to return, needed where the arrays are traced.
         fill_value: what to fill up with; by default the least value.
 

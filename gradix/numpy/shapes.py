@@ -176,6 +176,10 @@ def matrix_transpose(x, /) -> Array:
 def swapaxes(a, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged.
 
+    Args:
+        a: an array.
+        axis1, axis2: the axes; negative ones count from the end.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
@@ -190,6 +194,11 @@ def swapaxes(a, axis1: int, axis2: int) -> Array:
 
 def moveaxis(a, source, destination) -> Array:
     """`a` with axes moved to other positions, the rest in order.
+
+    Args:
+        a: an array.
+        source: an axis, or a sequence of them; negative ones count from the end.
+        destination: where each goes.
 
     Raises:
         ValueError: the numbers of axes differ.
@@ -217,6 +226,11 @@ def _listed(axis):
 
 def rollaxis(a, axis: int, start: int = 0) -> Array:
     """`a` with an axis moved before the axis `start`.
+
+    Args:
+        a: an array.
+        axis: the axis that is moved; negative ones count from the end.
+        start: the axis that it comes to stand before.
 
     Raises:
         ValueError: `start` is out of range.
@@ -374,6 +388,11 @@ def flipud(m) -> Array:
 def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
     """`m` rotated by k quarters of a circle in the plane of two axes, from the first towards the second.
 
+    Args:
+        m: an array with two axes at least.
+        k: how many quarters; negative ones go back.
+        axes: the two axes.
+
     Raises:
         ValueError: the axes are one.
 
@@ -399,6 +418,9 @@ def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
 
 def shape(a) -> tuple:
     """The sizes of the axes.
+
+    Returns:
+        A tuple of integers.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -161,6 +161,11 @@ def partition(a, kth: int, axis: int = -1) -> Array:
 def argpartition(a, kth: int, axis: int = -1) -> Array:
     """The indices that partition the elements along an axis, as `partition` does.
 
+    Args:
+        a: an array.
+        kth: the place of the element that is put where sorting puts it; negative ones count from the end.
+        axis: the axis; negative ones count from the end.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.argpartition(jnp.array([5, 3, 1, 4]), 1)

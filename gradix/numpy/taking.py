@@ -160,6 +160,9 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
     """`a` with the elements at `ind`, counted in one row, set to the values `v`, repeated as needed.
 
     Args:
+        a: an array of any shape.
+        ind: integers, of any shape.
+        v: values, which repeat as needed.
         mode: for integers out of bounds: "clip" (the default) or "wrap".
         inplace: must be False: arrays are immutable, so the result is a new one.
 
@@ -188,8 +191,12 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
     """`arr` with, in each row, the elements that `indices` names set to `values`.
 
     Args:
-        mode: for integers out of bounds, as in `x.at[...].set`.
+        arr: an array.
+        indices: integers, of its rank.
+        values: what is set; it broadcasts to the shape of `indices`.
+        axis: the axis; None takes the array as one row.
         inplace: must be False: arrays are immutable, so the result is a new one.
+        mode: for integers out of bounds, as in `x.at[...].set`.
 
     Raises:
         ValueError: the indices and the array differ in rank.
@@ -219,6 +226,12 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
 def place(arr, mask, vals, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` holds set to the values `vals` in turn, which repeat as needed.
 
+    Args:
+        arr: an array.
+        mask: booleans, of as many elements.
+        vals: values, which repeat as needed.
+        inplace: must be False: arrays are immutable, so the result is a new one.
+
     Raises:
         ValueError: `arr` and `mask` differ in size, or there are no values.
 
@@ -245,6 +258,9 @@ def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
     """`a` with its main diagonal set to `val`, a scalar or values in turn.
 
     Args:
+        a: an array whose axes, if more than two, have one size.
+        val: a scalar, or values that are repeated as needed.
+        wrap: must be False: NumPy's diagonal of a tall matrix that begins anew.
         inplace: must be False: arrays are immutable, so the result is a new one.
 
     Raises:
@@ -359,6 +375,12 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
 
 def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
     """The elements of `arr` where `condition` holds, in one row.
+
+    Args:
+        condition: booleans, of as many elements as `arr`.
+        arr: an array.
+        size: how many elements to return, needed where `condition` is traced: later ones are cut, missing ones filled up.
+        fill_value: what to fill up with.
 
     Example:
         >>> import gradix.numpy as jnp

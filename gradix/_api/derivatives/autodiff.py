@@ -42,6 +42,7 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
         has_aux: `fun` returns `(value, aux)`; the result is then `((value, aux), gradient)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and output are complex.
         allow_int: integer arguments get gradients of dtype float0.
+        reduce_axes: must be empty: an argument that JAX had once.
         nondiff: "skip" lets arguments hold leaves that are no floats (ints, strings, functions): they are passed on
             as they are, and the gradient has None in their places.
 
@@ -128,7 +129,9 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """The value of `fun` at `primals`, and its derivative along `tangents`.
 
     Args:
+        fun: a function of as many positional arguments as there are primals.
         primals, tangents: tuples or lists, of one structure, shape and dtype; integer primals take float0 tangents.
+        has_aux: `fun` returns `(value, aux)`, and aux is not differentiated.
 
     Returns:
         `(value, tangent)`, with `has_aux` `(value, tangent, aux)`.

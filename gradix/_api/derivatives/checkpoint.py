@@ -24,9 +24,11 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
     """`fun`, whose intermediate values are not kept for the backward pass but computed again.
 
     Args:
+        fun: the function.
         prevent_cse: keep the compiler from undoing this under `jit`; False is quicker inside `scan`.
         policy: which values to keep all the same; one of `checkpoint_policies`. None keeps none.
         static_argnums, static_argnames: arguments that are Python values.
+        concrete: accepted and of no effect; values are never traced more than the function needs.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -33,6 +33,8 @@ def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holo
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Args:
+        fun: of floating-point arrays.
+        argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
         sparsity: "auto" finds, from the program of `fun`, which elements are zero for all arguments, and computes the
             others from as few products with vectors as it can: three for a tridiagonal Hessian of any size. A matrix of
             booleans, rows and columns in the order of the arguments' elements, says it instead. The result is the same

@@ -84,6 +84,8 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians. Arguments as for `jacfwd`.
 
     Args:
+        fun: of floating-point arrays.
+        argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
         allow_int: integer arguments get Jacobians of dtype float0.
 
     Example:

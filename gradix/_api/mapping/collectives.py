@@ -108,6 +108,11 @@ def psum(x, axis_name, *, axis_index_groups=None):
 def pmean(x, axis_name, *, axis_index_groups=None):
     """The mean over a named axis.
 
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(lambda x: gradix.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
@@ -128,6 +133,11 @@ def pmean(x, axis_name, *, axis_index_groups=None):
 def pmax(x, axis_name, *, axis_index_groups=None):
     """The maximum over a named axis.
 
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(lambda x: gradix.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
@@ -138,6 +148,11 @@ def pmax(x, axis_name, *, axis_index_groups=None):
 
 def pmin(x, axis_name, *, axis_index_groups=None):
     """The minimum over a named axis.
+
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -216,6 +231,14 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
 def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False):
     """As `psum`, of which each member keeps its own part along `scatter_dimension`.
 
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        scatter_dimension: the axis of `x` along which the sum is divided; its size is that of the named axis (with `tiled`, a
+            multiple of it).
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        tiled: keep the axis, with as many elements as each member's part has.
+
     Raises:
         ValueError: an operand has no axis.
 
@@ -252,6 +275,14 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
 
 def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False):
     """Deal `split_axis` out to the members and stack what arrives at `concat_axis`.
+
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with `tiled`, a multiple of it).
+        concat_axis: where the axis of what arrives is put (with `tiled`, the axis along which it is joined).
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        tiled: split and join axes that stay, in place of removing one and adding one.
 
     Raises:
         ValueError: an operand has no axis, or the split axis does not divide into equal parts.
@@ -344,6 +375,11 @@ def _permuted(x, names, n: int, perm):
 def pshuffle(x, axis_name, perm):
     """Member `i` receives the value of member `perm[i]`.
 
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        perm: for each member the index of the one whose value it receives.
+
     Raises:
         ValueError: `perm` is no permutation of the axis' indices.
 
@@ -359,6 +395,11 @@ def pshuffle(x, axis_name, perm):
 
 def pbroadcast(x, axis_name, source: int):
     """The value of member `source`, for every member.
+
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        source: the index of the member whose value all receive.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -376,6 +417,12 @@ def pbroadcast(x, axis_name, source: int):
 
 def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
     """Swap a named axis with positional axis `axis`, of the same size.
+
+    Args:
+        x: an array, or a pytree of them, of any shape.
+        axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
+        axis: the positional axis.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -420,5 +467,11 @@ def pcast(x, axis_name, *, to: str):
 
 
 def pvary(x, axis_name):
-    """`x` as a value that may vary over mesh axes: the former name of `pcast(x, axis_name, to="varying")`."""
+    """`x` as a value that may vary over mesh axes: the former name of `pcast(x, axis_name, to="varying")`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.vmap(lambda x: gradix.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2))
+        Array([0, 1], dtype=int32)
+    """
     return pcast(x, axis_name, to="varying")

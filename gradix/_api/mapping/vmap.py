@@ -23,6 +23,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     """`fun` mapped over an axis of its arguments.
 
     Args:
+        fun: a function of one example.
         in_axes: which axis of each positional argument to map: an int (negative counts from the end), None for an
             argument all examples share, or a tree prefix of the tuple of arguments. Keywords map over axis 0.
             A dict gives axes by the names of arguments, however they are passed; others map over axis 0. Leaves
@@ -31,6 +32,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             depend on the example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
         axis_size: the number of examples, when no argument tells it.
+        spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding constraints and `shard_map` inside.
         sum_match: accepted; results that do not depend on the example are never summed.
         chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
 

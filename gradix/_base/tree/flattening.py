@@ -28,6 +28,9 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
         tree: any value.
         is_leaf: called on each node before it is entered; True makes the node a leaf.
 
+    Returns:
+        `(leaves, treedef)`.
+
     Raises:
         RecursionError: the tree contains itself, or is nested too deeply.
         ValueError: the keys of a dict cannot be sorted.
@@ -83,7 +86,12 @@ def tree_flatten_with_path(
     """The (key path, leaf) pairs of a pytree, and its structure.
 
     Args:
+        tree: any value.
         is_leaf: as in `tree_flatten`; with `is_leaf_takes_path` it is called with (path, node).
+        is_leaf_takes_path: see `is_leaf`.
+
+    Raises:
+        ValueError: the keys of a dict cannot be sorted.
 
     Example:
         >>> tree_flatten_with_path({"a": [1]})
@@ -102,6 +110,11 @@ def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """The (key path, leaf) pairs of a pytree.
+
+    Args:
+        tree: any value.
+        is_leaf: as in `tree_flatten`; with `is_leaf_takes_path` it is called with (path, node).
+        is_leaf_takes_path: see `is_leaf`.
 
     Example:
         >>> from gradix._base.tree import keystr

@@ -32,6 +32,12 @@ _UNSPECIFIED = Unspecified()
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The pytree of `f(leaf, *others)`, where `tree` is a prefix of each tree in `rest`.
 
+    Args:
+        f: takes a leaf of `tree` and what stands in its place in each tree of `rest`.
+        tree: the tree that gives the structure.
+        rest: further trees.
+        is_leaf: called on each node before it is entered; True makes the node a leaf.
+
     Raises:
         ValueError: a tree in `rest` has another structure; the message names the path.
 
@@ -68,6 +74,12 @@ def tree_reduce(
 ) -> Any:
     """`functools.reduce` over the leaves, from the left.
 
+    Args:
+        function: takes what has been combined so far, and the next leaf.
+        tree: any value.
+        initializer: what to begin with; without it the first leaf.
+        is_leaf: called on each node before it is entered; True makes the node a leaf.
+
     Raises:
         TypeError: no leaves and no `initializer`.
 
@@ -94,7 +106,9 @@ def tree_reduce_associative(
 
     Args:
         operation: associative; leaves keep their order.
+        tree: any value.
         identity: the value for a tree without leaves.
+        is_leaf: called on each node before it is entered; True makes the node a leaf.
 
     Raises:
         TypeError: no leaves and no `identity`.
@@ -121,6 +135,11 @@ def _balanced(operation, values: list) -> Any:
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
     """A tree of the structure of `full_tree` whose leaves are those of `prefix_tree`, repeated.
 
+    Args:
+        prefix_tree: a tree whose leaves stand where `full_tree` has subtrees or leaves.
+        full_tree: the tree that gives the structure.
+        is_leaf: called on each node of `prefix_tree` before it is entered; True makes the node a leaf.
+
     Raises:
         ValueError: `prefix_tree` is not a prefix of `full_tree`.
 
@@ -138,6 +157,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     Args:
         outer_treedef: structure of the outer levels.
         inner_treedef: structure of the inner ones; None to take it from the first outer leaf.
+        pytree_to_transpose: the tree.
 
     Raises:
         TypeError: the tree has not that structure.
@@ -169,6 +189,11 @@ def tree_map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """`tree_map` with a function that takes the key path first.
+
+    Args:
+        f: takes the key path of a leaf, the leaf, and what stands in its place in each tree of `rest`.
+        tree, rest: as for `tree_map`.
+        is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
 
     Example:
         >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"w": 1, "b": (2,)})
@@ -233,6 +258,9 @@ def is_tree_node(typ: type) -> bool:
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     """The children of a node and its auxiliary data.
+
+    Returns:
+        `(children, auxiliary data)`; `tree` is any node.
 
     Raises:
         ValueError: the value is a leaf.

@@ -271,6 +271,7 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         dimension_numbers: three layouts such as ("NHWC", "HWIO", "NHWC"); None is NC…, OI…, NC….
         feature_group_count: input and output features go in so many separate groups.
         batch_group_count: batch and output features go in so many separate groups.
+        precision, preferred_element_type: as for `dot_general`.
 
     Raises:
         TypeError: ranks or dtypes differ, or a layout does not fit.

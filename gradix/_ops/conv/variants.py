@@ -21,6 +21,13 @@ from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None) -> Array:
     """Convolution with batch and features first (NC…, OI…, NC…).
 
+    Args:
+        lhs: the input, of shape (batch, features, *space).
+        rhs: the kernel, of shape (output features, features, *window).
+        window_strides: the steps of the kernel, one for each axis of space.
+        padding: "SAME", "SAME_LOWER" or "VALID".
+        precision, preferred_element_type: as for `dot_general`.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -34,6 +41,12 @@ def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_eleme
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None,
                               preferred_element_type=None) -> Array:
     """As `conv`, with explicit padding and dilations.
+
+    Args:
+        lhs, rhs, window_strides: as for `conv`.
+        padding: a name, or pairs (low, high), one for each axis of space.
+        lhs_dilation, rhs_dilation: zeros inserted in input and kernel plus one; None is 1.
+        precision, preferred_element_type: as for `dot_general`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -56,10 +69,14 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
     """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
 
     Args:
-        strides: by what the input is spread.
+        lhs: the input, of rank n + 2.
+        rhs: the kernel, of rank n + 2.
+        strides: by what the input is spread, n integers.
         padding: "SAME", "VALID" or (low, high) pairs.
+        rhs_dilation: zeros inserted in the kernel plus one.
         dimension_numbers: layouts; None is channels last (NHWC, HWIO, NHWC).
-        transpose_kernel: turn the kernel round and exchange its features, so that this is exactly the adjoint.
+        transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this is exactly the adjoint.
+        precision, preferred_element_type: as for `dot_general`.
         use_consistent_padding: explicit pairs mean the padding of the convolution this is the adjoint of.
 
     Raises:
@@ -114,6 +131,12 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
                                  dimension_numbers=None, precision=None, preferred_element_type=None) -> Array:
     """The windows a convolution would see, laid out along the feature axis: feature first, then place in the window.
 
+    Args:
+        lhs: the input, of rank n + 2.
+        filter_shape: the n sizes of the window.
+        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as for
+            `conv_general_dilated`.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp
@@ -139,8 +162,11 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
     """A convolution whose kernel differs from place to place.
 
     Args:
+        lhs: the input, of rank n + 2.
         rhs: of rank n + 2; its input feature axis has `features · prod(filter_shape)` elements, its axes of space
             are those of the result.
+        filter_shape: the n sizes of the window.
+        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for `conv_general_dilated`.
 
     Example:
         >>> from gradix import lax

@@ -305,6 +305,13 @@ def _one_axis(shape, index, axis, negative):
 def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
+    Args:
+        operand: an array.
+        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies inside.
+        slice_size: how many entries, a number known when tracing.
+        axis: the axis; negative ones count from the end.
+        allow_negative_indices: whether a negative index counts from the end.
+
     Example:
         >>> from gradix import lax
         >>> lax.dynamic_slice_in_dim(lax.iota("int32", 5), 1, 2)
@@ -321,6 +328,13 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
 def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
+    Args:
+        operand: an array.
+        index: an integer scalar, which may be traced; one that is out of bounds is clamped.
+        axis: the axis; negative ones count from the end.
+        keepdims: whether the axis stays.
+        allow_negative_indices: whether a negative index counts from the end.
+
     Example:
         >>> from gradix import lax
         >>> lax.dynamic_index_in_dim(lax.iota("int32", 5), 3, keepdims=False)
@@ -332,6 +346,13 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
+
+    Args:
+        operand: an array.
+        update: an array of its dtype and rank, no longer along any axis.
+        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies inside.
+        axis: the axis; negative ones count from the end.
+        allow_negative_indices: whether a negative index counts from the end.
 
     Example:
         >>> from gradix import lax
@@ -346,6 +367,13 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allo
 
 def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
+
+    Args:
+        operand: an array.
+        update: an array of its dtype and shape, the axis of size 1 or absent.
+        index: an integer scalar, which may be traced; one that is out of bounds is clamped.
+        axis: the axis; negative ones count from the end.
+        allow_negative_indices: whether a negative index counts from the end.
 
     Example:
         >>> from gradix import lax

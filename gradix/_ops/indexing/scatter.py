@@ -397,6 +397,12 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
                 unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` added to windows; arguments as those of `scatter`.
 
+    Args:
+        operand: the array to update.
+        scatter_indices: integers; the last axis holds the start of a window.
+        updates: the windows, of the operand's dtype.
+        dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
+
     Example:
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -410,6 +416,12 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` subtracted from windows; arguments as those of `scatter`.
+
+    Args:
+        operand: the array to update.
+        scatter_indices: integers; the last axis holds the start of a window.
+        updates: the windows, of the operand's dtype.
+        dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
 
     Example:
         >>> from gradix import lax
@@ -425,6 +437,12 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
                 unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` multiplied into windows; arguments as those of `scatter`.
 
+    Args:
+        operand: the array to update.
+        scatter_indices: integers; the last axis holds the start of a window.
+        updates: the windows, of the operand's dtype.
+        dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
+
     Example:
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -439,6 +457,12 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
                 unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` lowering windows to their minimum; arguments as those of `scatter`.
 
+    Args:
+        operand: the array to update.
+        scatter_indices: integers; the last axis holds the start of a window.
+        updates: the windows, of the operand's dtype.
+        dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
+
     Example:
         >>> from gradix import lax
         >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -452,6 +476,12 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode=None) -> Array:
     """`operand` with `updates` raising windows to their maximum; arguments as those of `scatter`.
+
+    Args:
+        operand: the array to update.
+        scatter_indices: integers; the last axis holds the start of a window.
+        updates: the windows, of the operand's dtype.
+        dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
 
     Example:
         >>> from gradix import lax

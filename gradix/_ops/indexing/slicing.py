@@ -207,6 +207,12 @@ def slice(operand, start_indices, limit_indices, strides=None) -> Array:
 def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
+    Args:
+        operand: an array.
+        start_index, limit_index: Python integers, or None for the ends of the axis.
+        stride: the step, a positive integer.
+        axis: the axis; negative ones count from the end.
+
     Example:
         >>> from gradix import lax
         >>> lax.slice_in_dim(lax.iota("int32", 6), -2, None)
@@ -230,6 +236,12 @@ def _from_end(i, n):
 
 def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """`operand[index]` along `axis`, which stays with size 1 unless `keepdims` is False.
+
+    Args:
+        operand: an array.
+        index: a Python integer; negative ones count from the end.
+        axis: the axis; negative ones count from the end.
+        keepdims: whether the axis stays, with size 1.
 
     Raises:
         IndexError: `index` is out of bounds.

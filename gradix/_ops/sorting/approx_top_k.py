@@ -67,6 +67,12 @@ def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True):
     """The `k` smallest elements along an axis and their indices; see `approx_max_k`.
 
+    Args:
+        operand: floating-point numbers of any shape.
+        k: how many.
+        reduction_dimension: the axis; negative ones count from the end.
+        recall_target, reduction_input_size_override, aggregate_to_topk: as for `approx_max_k`.
+
     Example:
         >>> from gradix import lax
         >>> import gradix.numpy as jnp

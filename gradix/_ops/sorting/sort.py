@@ -162,7 +162,9 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 
     Args:
         operand: an array, or a sequence of arrays of one shape.
+        dimension: the axis; negative ones count from the end.
         is_stable: equal keys keep their order.
+        num_keys: how many of the arrays are compared, one after the other.
 
     Returns:
         The sorted array, or a tuple of them.

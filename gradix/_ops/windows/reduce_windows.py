@@ -311,6 +311,12 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
                               window_dilation=None) -> tuple:
     """The shape of a reduction over windows.
 
+    Args:
+        operand_shape: the sizes of the operand's axes.
+        window_dimensions, window_strides: the sizes and steps of the windows, one for each axis.
+        padding: pairs (low, high), one for each axis.
+        base_dilation, window_dilation: elements inserted in operand and window plus one; None is 1.
+
     Example:
         >>> from gradix import lax
         >>> lax.reduce_window_shape_tuple((2, 8), (2, 2), (1, 2), ((0, 0), (1, 1)))

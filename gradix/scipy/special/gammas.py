@@ -243,6 +243,10 @@ def beta(a, b) -> Array:
 def betainc(a, b, x) -> Array:
     """The regularized incomplete beta function, `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
+    Args:
+        a, b: positive real numbers.
+        x: real numbers from 0 to 1; all three broadcast.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.betainc(1.0, 2.0, 0.5)

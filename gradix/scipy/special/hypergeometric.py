@@ -47,6 +47,9 @@ def hyp1f1(a, b, x) -> Array:
     By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out (DLMF 13.2.2, 13.2.39,
     13.7.1).
 
+    Args:
+        a, b, x: real numbers, which broadcast.
+
     Returns:
         Infinite where b is zero or a negative integer.
 
@@ -87,6 +90,9 @@ def hyp2f1(a, b, c, x) -> Array:
 
     By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1, 15.8.1, 15.8.4). Near 1 with
     `c - a - b` an integer the series itself is summed, which takes many terms.
+
+    Args:
+        a, b, c, x: real numbers, which broadcast.
 
     Returns:
         Infinite where c is zero or a negative integer, and where the function is at 1; NaN for x > 1.
