@@ -43,7 +43,7 @@ def test_children_of_a_program_answer_too(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     assert run(sys.executable, "-m", "gradix", str(program), TMPDIR=str(tmp_path)) == EXPECTED
-    assert list(tmp_path.iterdir()) == [program]                # what children were given is gone
+    assert list(tmp_path.iterdir()) == [program]
 
 
 def test_the_switch_of_a_virtual_environment(tmp_path):
@@ -56,19 +56,23 @@ def test_the_switch_of_a_virtual_environment(tmp_path):
     assert run(python, str(program)) == EXPECTED
     loaded = "import sys; print([n for n in sys.modules if n.partition('.')[0] in ('gradix', 'numpy', 'jax')])"
     assert run(python, "-c", loaded).strip() == "[]"
-    off = "import sys, importlib.util as u; print('gradix_as_jax' in str(u.find_spec('jax')))"
-    assert run(python, "-c", off, GRADIX_AS_JAX="0").strip() == "False"
+    where = "import importlib.util as u; print('answers' in str(u.find_spec('jax')))"
+    assert [run(python, "-c", where, GRADIX_AS_JAX=on).strip() for on in ("", "0")] == ["True", "False"]
     ours = "import gradix, sys; gradix.numpy.ones(2).sum(); print([n for n in sys.modules if n.partition('.')[0] == 'jax'])"
     assert run(python, "-c", ours).strip() == "[]"
-    without = subprocess.run([str(python), "-c", "import jax"], capture_output=True, text=True, env={})
-    assert "gradix is to answer for jax here, but is not installed" in without.stderr
     assert "undone" in run(python, "-m", "gradix", "disable") and "nothing to undo" in run(python, "-m", "gradix", "disable")
     assert sorted(p for p in tmp_path.rglob("*") if "__pycache__" not in p.parts) == [p for p in before if "__pycache__" not in p.parts]
+
+
+def test_the_version_that_is_told_is_the_one_whose_interface_is_offered():
+    from gradix.compat import answering
+    found, = answering.ANSWERS.glob("*.dist-info")
+    assert found.name == f"jax-{JAX_VERSION}.dist-info" and f"\nVersion: {JAX_VERSION}\n" in (found / "METADATA").read_text()
 
 
 def test_outside_of_a_virtual_environment_nothing_is_changed(monkeypatch):
     from gradix.compat import answering
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    monkeypatch.setattr(answering, "site_packages", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(answering, "_switch", lambda: pytest.fail("asked"))
     with pytest.raises(RuntimeError, match="belongs to no virtual environment"):
         answering.enable()
