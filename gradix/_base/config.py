@@ -277,6 +277,11 @@ class _Override(contextlib.ContextDecorator):
         return _Override(self.name, self.value)
 
 
+def override(name: str, value: Any) -> _Override:
+    """Context manager: an option's value in this thread."""
+    return _Override(name, _checks[name](value))
+
+
 class Setting:
     """An option that can be overridden: calling it with a value gives a context manager, also usable as a decorator."""
 

@@ -23,6 +23,15 @@ class Transform(NamedTuple):
         return f"{self.name}({rest or ''})"
 
 
+class Tag(NamedTuple):
+    """Attributes for the compiler, of what is named within; None takes one away."""
+
+    attributes: tuple[tuple[str, str | None], ...]
+
+    def wrap(self, rest: str | None) -> str | None:
+        return rest
+
+
 class NameStack:
     """Names from the outermost to the innermost; immutable.
 
@@ -31,12 +40,25 @@ class NameStack:
         model/jvp(layer)
     """
 
-    __slots__ = ("stack", "_text", "_transposed")
+    __slots__ = ("stack", "_text", "_transposed", "_tags")
 
     def __init__(self, stack: tuple = ()):
         self.stack = tuple(stack)
         self._text: str | None = None
         self._transposed: NameStack | None = None
+        self._tags: dict[str, str] | None = None
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The attributes for the compiler."""
+        if self._tags is None:
+            found = {k: v for tag in self.stack if type(tag) is Tag for k, v in tag.attributes}
+            self._tags = {k: v for k, v in found.items() if v is not None}
+        return self._tags
+
+    def tagged(self, **attributes: str | None) -> NameStack:
+        """With attributes for the compiler."""
+        return NameStack((*self.stack, Tag(tuple(attributes.items()))))
 
     def extend(self, name) -> NameStack:
         """With a scope, or several, inside of all."""
@@ -89,6 +111,7 @@ EMPTY = NameStack()
 
 class _Names(threading.local):
     stack = EMPTY
+    base = EMPTY                # what programs that are recorded begin with: tags, but no names
 
 
 _names = _Names()
@@ -106,6 +129,29 @@ def set_names(stack: NameStack) -> NameStack:
     if stack.stack and not used:
         used.append(True)
     return before
+
+
+def begin_program() -> NameStack:
+    """Names as a program begins that is to be recorded, relative to it; returns those around it."""
+    return set_names(_names.base)
+
+
+class tagging:
+    """Context manager: what is recorded inside has attributes for the compiler."""
+
+    __slots__ = ("attributes", "before")
+
+    def __init__(self, attributes: dict[str, str | None]):
+        self.attributes = attributes
+
+    def __enter__(self) -> dict[str, str]:
+        self.before = set_names(_names.stack.tagged(**self.attributes)), _names.base
+        _names.base = _names.base.tagged(**self.attributes)
+        return _names.base.tags
+
+    def __exit__(self, *exc) -> None:
+        stack, _names.base = self.before
+        set_names(stack)
 
 
 class names_set:

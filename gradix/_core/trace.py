@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
-from gradix._base.name_stack import EMPTY, set_names
+from gradix._base.name_stack import begin_program, set_names
 from gradix._core.aval import located, seen
 from gradix._core.divisions import division, mesh_of
 from gradix._core.mesh import Mesh
@@ -318,7 +318,7 @@ class new_level:
         if self.stage:
             s.stage = self.trace
             s.place = None
-            self.names = set_names(EMPTY)           # an equation's names are relative to its program
+            self.names = begin_program()           # an equation's names are relative to its program
         if self.axis is not None:
             s.axes = {**s.axes, self.axis: self.trace}
         return self.trace

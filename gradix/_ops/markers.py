@@ -1,6 +1,7 @@
 """Identities that mean something to a transformation or to the compiler: stop_gradient, names for policies, barriers."""
 from __future__ import annotations
 
+from gradix._base import config
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.divisions import entries
 from gradix._core.primitive import Linear, Primitive
@@ -62,6 +63,29 @@ class Name(Primitive):
         return x
 
 
+class XlaMetadataValue(Name):
+    """The operand itself, whose operation has attributes for the compiler."""
+
+    def abstract(self, x, *, xla_metadata_kvs):
+        return x
+
+    def host(self, x, *, xla_metadata_kvs):
+        return x
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), tangents[0]
+
+    def transpose(self, ct, x, **params):
+        return [ct]
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), axes[0]
+
+    def lower(self, em, out, x, *, xla_metadata_kvs):
+        em.tag(x, dict(xla_metadata_kvs))
+        return x
+
+
 class OptimizationBarrier(Primitive):
     """The operands, none of which is computed after any use of the results."""
 
@@ -97,8 +121,18 @@ class OptimizationBarrier(Primitive):
         return em.ops("optimization_barrier", outs, *xs)
 
 
+def _attributes(name: str, value):
+    """Set by `set_xla_metadata`."""
+    if value is not None and not isinstance(value, tuple):
+        raise ValueError(f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}.")
+    return value
+
+
+config.define("gradix_xla_metadata", None, _attributes, traced=True)
+
 stop_gradient_p = StopGradient("stop_gradient")
 name_p = Name("name")
+xla_metadata_value_p = XlaMetadataValue("xla_metadata_value")
 optimization_barrier_p = OptimizationBarrier("optimization_barrier")
 
 

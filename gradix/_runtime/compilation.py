@@ -20,6 +20,13 @@ class Obtained(NamedTuple):
     is_loaded: bool
 
 
+class Saved(NamedTuple):
+    """What `Executable.serialize` gave, and the options it was compiled with."""
+
+    code: bytes
+    options: xla.Options
+
+
 def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     """The executable of a lowered program.
 

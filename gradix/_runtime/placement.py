@@ -19,7 +19,7 @@ from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import tuning, xla
-from gradix._runtime.compilation import obtain_partitioned
+from gradix._runtime.compilation import Saved, obtain_partitioned
 from gradix._runtime.program import lower
 from gradix._stablehlo.module import LoweredModule
 
@@ -89,7 +89,8 @@ class PlacedProgram:
                  "in_shardings", "home")
 
     def __init__(self, closed: ClosedJaxpr, name: str, home: Home, avals, in_shardings=(), out_shardings=(), *, donated=(),
-                 keep_unused: bool = False, compiler_options: dict | None = None, lowered: LoweredModule | None = None):
+                 keep_unused: bool = False, compiler_options: dict | None = None, lowered: LoweredModule | None = None,
+                 saved: Saved | None = None):
         self.home, mesh = home, home.mesh
         ins = [w if w is not None else _own(a, home) for w, a in
                zip(in_shardings or [None] * len(avals), avals)]
@@ -101,8 +102,12 @@ class PlacedProgram:
         if lowered is None:
             lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
-        options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
-        self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
+        if saved is not None:
+            self.executable, self.is_loaded = xla.compile_partitioned(
+                lowered.text, lowered.in_avals, lowered.out_avals, (), saved.options, home.devices, mesh, outs, blob=saved.code), True
+        else:
+            options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
+            self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         places = [committed(s) for s in self.executable.out_shardings]
         self.out_avals = [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(lowered.out_avals, places)]

@@ -12,7 +12,7 @@ from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._runtime import tuning, xla
-from gradix._runtime.compilation import obtain
+from gradix._runtime.compilation import Saved, obtain
 from gradix._stablehlo.module import LoweredModule, lower_jaxpr
 
 _trace_expand: list[Callable] = []
@@ -92,10 +92,13 @@ class Program:
     __slots__ = ("executable", "run", "call", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded")
 
     def __init__(self, closed: ClosedJaxpr, name: str, *, donated=(), keep_unused: bool = False,
-                 compiler_options: dict | None = None, lowered: LoweredModule | None = None):
+                 compiler_options: dict | None = None, lowered: LoweredModule | None = None, saved: Saved | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
-        self.executable, self.is_loaded = obtain(lowered, name, tuning.options_for(lowered, compiler_options))
+        if saved is not None:
+            self.executable, self.is_loaded = xla.deserialize(saved.code, lowered.in_avals, lowered.out_avals, (), saved.options), True
+        else:
+            self.executable, self.is_loaded = obtain(lowered, name, tuning.options_for(lowered, compiler_options))
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals

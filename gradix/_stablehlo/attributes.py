@@ -1,6 +1,7 @@
 """MLIR attributes as text."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -86,3 +87,25 @@ def _key(name: str) -> str:
 def _array(x: np.ndarray) -> str:
     dims = "".join(f"{d}x" for d in x.shape)
     return f"{dense(x)} : tensor<{dims}{element_type(x.dtype)}>"
+
+
+_LOCATION = re.compile(r' loc\((?:"(?:[^"\\]|\\.)*"|[^"])*\)$')
+_FRONTEND = "mhlo.frontend_attributes = {"
+
+
+def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
+    """An operation's text with attributes that the compiler hands on to what it makes of the operation."""
+    found = _LOCATION.search(line, line.rfind("\n") + 1)
+    text, location = (line[:found.start()], line[found.start():]) if found else (line, "")
+    head, colon, types = text.rpartition(" : (")
+    own = dictionary(dict(attributes))
+    last = head.rpartition("\n")[2]
+    if _FRONTEND in last:
+        before, _, after = head.rpartition(_FRONTEND)
+        own = dictionary({k: v for k, v in attributes.items() if not after.startswith(f"{_key(k)} = ") and f", {_key(k)} = " not in after})
+        head = f"{before}{_FRONTEND}{own[1:-1]}{', ' if own != '{}' else ''}{after}"
+    elif head.endswith("}"):
+        head = f"{head[:-1]}, mhlo.frontend_attributes = {own}}}"
+    else:
+        head = f"{head} {{mhlo.frontend_attributes = {own}}}"
+    return head + colon + types + location

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._base.name_stack import EMPTY
 from gradix._core.aval import make_aval, seen
-from gradix._stablehlo.attributes import string
+from gradix._stablehlo.attributes import string, with_attributes
 from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.dimensions import SIZE
 from gradix._stablehlo.structured import TOKEN
@@ -72,13 +72,12 @@ class Emitter(Contractions):
 
     def inline(self, jaxpr, consts, args, scope: str = "") -> list[Value]:
         """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is what names call it."""
-        placed = self.places or self.scope is not None
         if not scope:
-            return self._inline(jaxpr, consts, args, placed)
+            return self._inline(jaxpr, consts, args)
         with self.named(scope):
-            return self._inline(jaxpr, consts, args, placed)
+            return self._inline(jaxpr, consts, args)
 
-    def _inline(self, jaxpr, consts, args, placed: bool) -> list[Value]:
+    def _inline(self, jaxpr, consts, args, placed: bool = True) -> list[Value]:
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
@@ -149,7 +148,8 @@ class Emitter(Contractions):
             return ""
         stack = eqn.source.name_stack if eqn.source is not None else EMPTY
         if stack:
-            around = f"{around}/{stack}" if around else str(stack)
+            text = str(stack)
+            around = f"{around}/{text}" if around and text else around or text
         self.scope = around
         name = eqn.primitive.name
         if name == "jit":
@@ -164,11 +164,21 @@ class Emitter(Contractions):
         if self.places and eqn.source is not None:
             at = f"{string(eqn.source.file)}:{eqn.source.line}:0"
             ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"
+        if eqn.source is not None and eqn.source.name_stack.tags:
+            self._lines[start:] = [with_attributes(line, eqn.source.name_stack.tags) for line in self._lines[start:]]
         if ending:
             lines = self._lines
             for i in range(start, len(lines)):
                 if not lines[i].endswith(_LOCATED):
                     lines[i] += ending
+
+    def tag(self, value: Value, attributes: dict[str, str]) -> None:
+        """Give the operation that made a value attributes for the compiler."""
+        made = value.name.partition("#")[0]
+        for i in range(len(self._lines) - 1, -1, -1):
+            if self._lines[i].startswith((f"{made} = ", f"{made}:")):
+                self._lines[i] = with_attributes(self._lines[i], attributes)
+                return
 
     def _expand(self, primitive, ins, params) -> list[Value]:
         """A primitive that is a composition of others, traced once per types and parameters."""

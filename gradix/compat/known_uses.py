@@ -76,6 +76,7 @@ _USES = {
     "typing": Use("annotations", "jax.typing, jax.Array"),
     "util": Use("small functions", "functools, itertools and zip(..., strict=True); jax.api_util"),
     "xla_bridge": Use("platforms and their clients", "jax.devices, jax.default_backend, jax.extend.backend"),
+    "xla_metadata": Use("attributes on operations", "jax.experimental.xla_metadata"),
 }
 
 

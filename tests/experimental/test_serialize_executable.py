@@ -1,0 +1,97 @@
+"""Compiled programs as bytes: here, and in another process."""
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix.experimental.serialize_executable import deserialize_and_load, serialize
+
+TABLE = jnp.arange(400.0)
+
+
+def looked_up(tree, i, *, scale):
+    rows = gradix.vmap(lambda k: TABLE[k])(i)
+    return {"y": jnp.sort(tree["w"] @ rows[:3]) * scale, "key": gradix.random.split(tree["key"])}
+
+
+def given():
+    return ({"w": jnp.arange(9.0).reshape(3, 3), "key": gradix.random.key(3)}, jnp.arange(5) * 50), {"scale": 2.0}
+
+
+def test_a_loaded_program_does_what_the_first_does(monkeypatch):
+    args, kwargs = given()
+    compiled = gradix.jit(looked_up).lower(*args, **kwargs).compile()
+    expected = compiled(*args, **kwargs)
+    blob, in_tree, out_tree = serialize(compiled)             # after it has run, too
+    assert type(blob) is bytes and in_tree == compiled.in_tree and out_tree == compiled.out_tree
+    monkeypatch.setattr("gradix._runtime.xla_compiler.compile_module", lambda *a: pytest.fail("compiled"))
+    again = deserialize_and_load(blob, in_tree, out_tree)
+    got = again(*args, **kwargs)
+    np.testing.assert_array_equal(got["y"], expected["y"])
+    assert got["key"].dtype == expected["key"].dtype and (got["key"] == expected["key"]).all()
+    assert again.out_info["y"].shape == (3,) and again.in_avals == compiled.in_avals and "HloModule" in again.as_text()
+    with pytest.raises(TypeError, match=r"Argument 'i' compiled with int32\[5\] and called with int32\[6\]"):
+        again(args[0], jnp.arange(6), **kwargs)
+    with pytest.raises(TypeError, match="does not match"):
+        again(args[0], args[1])
+    with pytest.raises(ValueError, match="in_tree has 1 leaves, and the program takes 4"):
+        deserialize_and_load(blob, gradix.tree.structure(1), out_tree)
+
+
+def test_another_process_loads_it(tmp_path):
+    args, kwargs = given()
+    compiled = gradix.jit(looked_up).lower(*args, **kwargs).compile()
+    blob, in_tree, out_tree = serialize(compiled)
+    (tmp_path / "program").write_bytes(blob)
+    code = f"""if True:
+        import gradix, gradix.numpy as jnp
+        from gradix._runtime import xla_compiler
+        from gradix.experimental.serialize_executable import deserialize_and_load
+        def refused(*args, **kwargs): raise AssertionError("compiled")
+        xla_compiler.compile_module = refused
+        args = ({{"w": jnp.arange(9.0).reshape(3, 3), "key": gradix.random.key(3)}}, jnp.arange(5) * 50), {{"scale": 2.0}}
+        in_tree, out_tree = gradix.tree.structure(args), gradix.tree.structure({{"y": 0, "key": 0}})
+        f = deserialize_and_load(open({str(tmp_path / 'program')!r}, "rb").read(), in_tree, out_tree)
+        print(f(*args[0], **args[1])["y"])"""
+    done = subprocess.run([sys.executable, "-W", "ignore::ResourceWarning", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(Path(gradix.__file__).parents[1])})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(compiled(*args, **kwargs)["y"])
+
+
+def test_donated_arguments_are_donated_again():
+    f = gradix.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(1000)).compile()
+    again = deserialize_and_load(*serialize(f))
+    x = jnp.ones(1000) * 2
+    assert again(x)[0] == 3 and x.is_deleted()
+
+
+def test_a_program_of_several_devices():
+    mesh = gradix.make_mesh((len(gradix.devices()),), ("x",))
+    rows = gradix.NamedSharding(mesh, gradix.P("x"))
+    x = gradix.device_put(jnp.arange(16.0).reshape(8, 2), rows)
+    f = gradix.jit(lambda x: x * x.sum(), out_shardings=rows).lower(x).compile()
+    again = deserialize_and_load(*serialize(f))
+    y = again(x)
+    np.testing.assert_array_equal(y, f(x))
+    assert y.sharding == rows and again.output_shardings == rows
+
+
+def test_what_cannot_be_kept_is_refused():
+    printing = gradix.jit(lambda x: gradix.debug.print("{}", x)).lower(1.0).compile()
+    with pytest.raises(ValueError, match="calls back into Python"):
+        serialize(printing)
+    with pytest.raises(TypeError, match="takes what jit"):
+        serialize(gradix.jit(jnp.sin))
+    blob, *trees = serialize(gradix.jit(jnp.sin).lower(1.0).compile())
+    old = pickle.dumps({"format": 1, "jaxlib": "0.0.1"})
+    with pytest.raises(ValueError, match="under jaxlib 0.0.1"):
+        deserialize_and_load(old, *trees)
+    with pytest.raises(ValueError, match="backend='tpu'"):
+        deserialize_and_load(blob, *trees, backend="tpu")
