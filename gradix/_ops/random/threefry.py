@@ -162,8 +162,8 @@ def emit_counters(em, shape):
 def emit_counted(em, keys, size: int):
     """Blocks number 0 to `size - 1` of each key, as two values of shape `(*keys.shape, size)`."""
     shape = (*keys.aval.shape, size)
-    k0, k1 = emit_pair(em, keys)
     high, low = emit_counters(em, shape)
+    k0, k1 = emit_pair(em, keys)
     return emit_blocks(em, k0, k1, high, low, tuple(range(len(shape) - 1)))
 
 
