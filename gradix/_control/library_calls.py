@@ -46,6 +46,11 @@ class LibraryCall(Primitive):
         return jit_p.batch(axis, args, axes, **_renamed(call_jaxpr, name))
 
 
+def call_impl(f, *args, **params):
+    """Call a wrapped function, as `call_p` does where nothing is traced."""
+    return f.call_wrapped(*args)
+
+
 def _closed(jaxpr) -> ClosedJaxpr:
     return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
 

@@ -1,6 +1,7 @@
 """Jaxprs: typed, functional, first-order programs with higher-order primitives."""
 from __future__ import annotations
 
+import contextlib
 from itertools import count
 from typing import Any
 
@@ -60,6 +61,20 @@ class Literal:
         return f"{self.val}:{self.aval.str_short(True)}"
 
 
+class JaxprEqnContext:
+    """What was in force where an equation was recorded, for interpreters: options are in the equation's parameters, names in its place."""
+
+    __slots__ = ("xla_metadata",)
+    compute_type = None
+    manager = contextlib.nullcontext()
+
+    def __init__(self, xla_metadata: dict[str, str] | None):
+        self.xla_metadata = xla_metadata
+
+    def __repr__(self) -> str:
+        return f"JaxprEqnContext(xla_metadata={self.xla_metadata})"
+
+
 class JaxprEqn:
     """One application of a primitive: `outvars = primitive[params] invars`."""
 
@@ -70,6 +85,11 @@ class JaxprEqn:
         self.params, self.effects, self.source = params, effects, source
 
     source_info = property(lambda self: self.source)
+
+    @property
+    def ctx(self) -> JaxprEqnContext:
+        """What was in force where it was recorded; its `manager` is a context manager to evaluate it in."""
+        return JaxprEqnContext((self.source.name_stack.tags or None) if self.source is not None else None)
 
     def replace(self, **changes) -> JaxprEqn:
         new = {k: getattr(self, k) for k in self.__slots__}

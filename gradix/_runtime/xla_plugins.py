@@ -8,7 +8,7 @@ import ctypes
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,11 +35,16 @@ class Plugin(NamedTuple):
     library: Path
     extension: str | None = None
     wheel: str = ""
+    factory: Callable[[], Any] | None = None        # what makes the client, where no library has to be loaded
+
+
+factories: dict[str, Callable[[], Any]] = {}            # of platforms that the process brings itself
 
 
 def installed() -> dict[str, Plugin]:
     """The plug-ins there are, by platform: of `PJRT_NAMES_AND_LIBRARY_PATHS` ("name:path,..."), and NVIDIA's wheels."""
-    found = {p.name: p for p in _of_environment()}
+    found = {name: Plugin(name, Path(), factory=factory) for name, factory in factories.items()}
+    found.update({p.name: p for p in _of_environment()})
     for version in _CUDA:
         plugin = _wheel(version)
         if plugin is not None:
@@ -97,6 +102,8 @@ def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: 
     Raises:
         RuntimeError: it cannot be loaded, does not fit this jaxlib, or finds no device.
     """
+    if plugin.factory is not None:
+        return plugin.factory()
     try:
         if plugin.extension is not None:
             _load_libraries()

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from gradix._base.config import trace_context
 from gradix._core.jaxpr import DebugInfo
 
 
@@ -30,6 +32,35 @@ class WrappedFun:
 
     def __repr__(self) -> str:
         return f"WrappedFun({self.f!r})"
+
+
+def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
+    """`call(wrapped, *args)`, computed once for each function and arguments, as long as the function lives.
+
+    Args:
+        explain: accepted; not called.
+
+    Example:
+        >>> calls = []
+        >>> traced = cache(lambda f, *args: calls.append(args) or f.call_wrapped(*args))
+        >>> double = lambda x: 2 * x
+        >>> traced(wrap_init(double), 3), traced(wrap_init(double), 3), calls
+        (6, 6, [(3,)])
+    """
+    kept: dict[Any, weakref.WeakKeyDictionary] = {}
+
+    @functools.wraps(call)
+    def cached(fun: WrappedFun, *args):
+        try:
+            found = kept.setdefault((tuple(sorted(fun.params.items())), args, trace_context()), weakref.WeakKeyDictionary())
+            if fun.f not in found:
+                found[fun.f] = call(fun, *args)
+            return found[fun.f]
+        except TypeError:                                   # what has no hash, or no weak references, is not kept
+            return call(fun, *args)
+
+    cached.cache_clear = kept.clear                         # type: ignore[attr-defined]
+    return cached
 
 
 def wrap_init(f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None) -> WrappedFun:

@@ -1,12 +1,51 @@
 """Rules of vmap of primitives, as libraries register them."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from gradix._api.mapping import containers
 from gradix._core.array import as_array
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, move_axis, to_axis, to_front
 from gradix.interpreters import _rules
 
 not_mapped = None
+
+
+def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,
+                       make_iota: Callable | None) -> None:
+    """Let `vmap` map over instances of a class that is no pytree, given an instance of `spec_type` as its axis.
+
+    Args:
+        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to `cont(array, axis)`, which gives the array
+            of one example. `get_index()` is the number of the example.
+        from_elt: `(cont, axis_size, one, spec) -> many`, with `cont(array, axis)` the array of all examples.
+        axis_size_type, make_iota: accepted; sizes are numbers.
+
+    Both functions are called twice in a call, once to see which arrays there are.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters import batching
+        >>> class Money:
+        ...     def __init__(self, amount, currency):
+        ...         self.amount, self.currency = amount, currency
+        >>> class Each:
+        ...     pass
+        >>> batching.register_vmappable(
+        ...     Money, Each, int, lambda cont, index, m, spec: Money(cont(m.amount, 0), m.currency),
+        ...     lambda cont, n, m, spec: Money(cont(m.amount, 0), m.currency), None)
+        >>> double = gradix.vmap(lambda m: Money(2 * m.amount, m.currency), in_axes=Each(), out_axes=Each())
+        >>> double(Money(jnp.arange(3.0), "EUR")).amount
+        Array([0., 2., 4.], dtype=float32)
+        >>> batching.unregister_vmappable(Money)
+    """
+    containers.register(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Undo `register_vmappable`."""
+    containers.unregister(data_type)
 
 primitive_batchers = _rules.Rules("batch", _rules.batch_to_ours, _rules.batch_to_jax)
 fancy_primitive_batchers = _rules.Rules("batch", _rules.fancy_batch_to_ours, _rules.batch_to_jax)

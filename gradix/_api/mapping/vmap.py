@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.flat_functions import arrays, named_as
+from gradix._api.mapping import containers
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._api.refs import give_back, inner_refs
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
@@ -47,7 +48,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")):
+    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__") or _is_spec(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes!r} of type {type(in_axes).__name__}.")
     _check_entries("in_axes", in_axes)
@@ -59,6 +60,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
 
     @named_as(fun)
     def vmap_f(*args, **kwargs):
+        if containers.containers and containers.are_met(args, kwargs, in_axes, out_axes):
+            options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name, "chunk_size": chunk_size}
+            return containers.mapped(vmap, fun, in_axes, out_axes, options, args, kwargs)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
@@ -121,9 +125,14 @@ def _is_no_array(x) -> bool:
     return False
 
 
+def _is_spec(axis) -> bool:
+    """Whether it says how a library's container is mapped."""
+    return type(axis) in containers.specs
+
+
 def _check_entries(name: str, axes) -> None:
     leaves = flatten(axes, lambda x: x is None)[0]
-    bad = [a for a in leaves if a is not None and not hasattr(a, "__index__")]
+    bad = [a for a in leaves if a is not None and not hasattr(a, "__index__") and not _is_spec(a)]
     if bad:
         raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got "
                         f"{axes!r}: {bad[0]!r} is of type {type(bad[0]).__name__}.")

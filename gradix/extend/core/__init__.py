@@ -1,8 +1,13 @@
 """Primitives, jaxprs and what they are made of."""
 
+from gradix._api.tokens import Token as Token
 from gradix._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     JaxprTypeError as JaxprTypeError,
+)
+from gradix._control.library_calls import (
+    LibraryCall as CallPrimitive,
+    call_impl as call_impl,
 )
 from gradix._core.aval import AbstractToken as AbstractToken
 from gradix._core.checks import (
