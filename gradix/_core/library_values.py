@@ -45,3 +45,6 @@ class ClassRules(MutableMapping):
 
     def __len__(self) -> int:
         return len({*ARRAY_LIKE, *self.table})
+
+containers: dict[type, Any] = {}            # class -> how vmap maps its instances
+axes_of_containers: set[type] = set()       # the classes of what says along which axis

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import as_array
+from gradix._core.library_values import axes_of_containers as specs, containers
 from gradix._ops.creation import iota
 
 
@@ -20,10 +21,6 @@ class Container(NamedTuple):
     to_elt: Callable
     from_elt: Callable
     make_iota: Callable | None
-
-
-containers: dict[type, Container] = {}
-specs: set[type] = set()
 
 
 def register(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,

@@ -8,15 +8,18 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.flat_functions import arrays, named_as
-from gradix._api.mapping import containers
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._api.refs import give_back, inner_refs
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
+from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
+
+containers = lazy_module("gradix._api.mapping.containers")
 
 
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axis_size: int | None = None,
@@ -60,7 +63,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
 
     @named_as(fun)
     def vmap_f(*args, **kwargs):
-        if containers.containers and containers.are_met(args, kwargs, in_axes, out_axes):
+        if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
             options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name, "chunk_size": chunk_size}
             return containers.mapped(vmap, fun, in_axes, out_axes, options, args, kwargs)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -127,7 +130,7 @@ def _is_no_array(x) -> bool:
 
 def _is_spec(axis) -> bool:
     """Whether it says how a library's container is mapped."""
-    return type(axis) in containers.specs
+    return type(axis) in library_values.axes_of_containers
 
 
 def _check_entries(name: str, axes) -> None:
