@@ -13,6 +13,7 @@ import gradix
 from gradix._base.lazy import on_demand
 
 FIRST_PROGRAM = "import gradix, gradix.numpy as jnp; gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))(jnp.ones(3))"
+MOST_SERVING = 252                       # modules of ours that reading an exported file and calling it load
 MOST_IMPORTED, MOST = 207, 270           # modules of ours: of the import, and of a first compiled program
 LATER = ("scipy", "nn", "random", "image", "interpreters", "export", "experimental", "extend", "distributed", "_api.mapping.pmap",
          "_api.mapping.shard_map", "_api.derivatives.hessians")
@@ -41,6 +42,24 @@ def test_a_first_program_loads_little():
     modules = loaded(FIRST_PROGRAM)
     assert len(modules) <= MOST, f"{len(modules)} modules: load what a first program does not need when it is named"
     assert not [m for m in modules if any(m == f"gradix.{name}" or m.startswith(f"gradix.{name}.") for name in LATER)]
+
+
+def test_a_process_that_serves_an_exported_file_loads_little(tmp_path):
+    """Nothing that traces with symbolic shapes, differentiates or exports, nor the Python classes of the compiler's operations."""
+    path = tmp_path / "model.bin"
+    n, = gradix.export.symbolic_shape("n")
+    spec = gradix.ShapeDtypeStruct((n, 3), "float32")
+    path.write_bytes(gradix.export.export(gradix.jit(lambda x: {"y": gradix.numpy.tanh(x).sum(1)}))(spec).serialize())
+    program = (f"import numpy as np; from gradix import export; f = export.deserialize(open({str(path)!r}, 'rb').read())\n"
+               "assert f.call(np.zeros((2, 3), 'f4'))['y'].tolist() == [0.0, 0.0]\n"
+               "import sys; print('operations:', [m for m in sys.modules if m.endswith(('stablehlo_ops_gen', 'sdy_ops_gen'))])")
+    code = f"{program}\nimport json; print(json.dumps([m for m in sys.modules if m.startswith('gradix')]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    operations, modules = done.stdout.splitlines()
+    assert operations == "operations: []"
+    assert not {"gradix.export.exporting", "gradix.export.shapes", "gradix._api.derivatives.autodiff", "gradix.scipy"} & set(
+        modules := json.loads(modules))
+    assert len(modules) <= MOST_SERVING, f"{len(modules)} modules: load what serving does not need when it is named"
 
 
 def test_what_is_named_is_loaded_in_any_way():

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
+from gradix._core.dimensions.expression import SymbolicDim, as_dim, is_symbolic_shape
 from gradix._core.divisions import undivided
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -17,7 +17,9 @@ from gradix._ops.basis import broadcast_to, to_front
 from gradix._ops.complex_parts import conj, real
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota
+from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.families import Structural
+from gradix._ops.fft_open import emit_open
 from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
@@ -101,8 +103,7 @@ class Fft(Structural):
         if not x.aval.size or not out.size:
             return em.constant(0, out)
         if is_symbolic_shape(fft_lengths):
-            raise NotImplementedError(f"a Fourier transform over an axis of symbolic size, here fft_lengths={fft_lengths}, cannot be "
-                                      "exported: its length is part of the operation. Transform an axis of known size.")
+            return emit_open(em, out, x, FftType(fft_type).name, fft_lengths)
         return em.fft(out, x, FftType(fft_type).name, fft_lengths)
 
 
@@ -118,10 +119,19 @@ def _to_half(ct, lengths):
     half = conj(bind(fft_p, (ct,), {"fft_type": FftType.RFFT, "fft_lengths": lengths}))
     shape, n = half.aval.shape, lengths[-1]
     place = broadcasted_iota(np.dtype("int32"), shape, len(shape) - 1)
-    alone = place == 0 if n % 2 else (place == 0) | (place == n // 2)
-    once, twice = (scalar_like(ct, w / math.prod(lengths)) for w in (1.0, 2.0))
+    alone = (place == 0) | (2 * place == n)
+    once, twice = (_over(ct, w, lengths) for w in (1.0, 2.0))
     return mul(half, convert_element_type(choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)),
                                           half.aval.dtype))
+
+
+def _over(ct, weight: float, lengths):
+    """A weight over the number of points, a scalar of the dtype of `ct`."""
+    if not is_symbolic_shape(lengths):
+        return scalar_like(ct, weight / math.prod(lengths))
+    for n in lengths:
+        weight = weight / (convert_element_type(dim_as_value(n), ct.aval.dtype) if type(n) is SymbolicDim else n)
+    return weight
 
 
 fft_p = Fft("fft")

@@ -92,7 +92,7 @@ def _context():
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
-        lazy_module(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
+        lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)     # without the classes of its operations
     return ir, context
 
 

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from gradix.export import serialization
+from gradix.export.checks import DisabledSafetyCheck
 from gradix.export.exported import Exported
-from gradix.export.exporting import DisabledSafetyCheck
 
 
 def deserialize(blob: bytearray | bytes) -> Exported:

@@ -1,7 +1,7 @@
 """Fourier transforms, as `numpy.fft`."""
 from __future__ import annotations
 
-from operator import index as as_int
+import math
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
@@ -39,12 +40,12 @@ def _resized(x, axes, lengths):
     """`x` cut, or lengthened with zeros, to `lengths` along `axes`."""
     for axis, n in zip(axes, lengths):
         have = x.aval.shape[axis]
-        if have > n:
+        if type(have) is type(n) is int and have > n:
             x = lax.slice_in_dim(x, 0, n, axis=axis)
     config = [(0, 0, 0)] * x.aval.ndim
     for axis, n in zip(axes, lengths):
         config[axis] = (0, n - x.aval.shape[axis], 0)
-    return lax.pad(x, np.zeros((), x.aval.dtype), config) if any(c[1] for c in config) else x
+    return lax.pad(x, np.zeros((), x.aval.dtype), config) if any(c[1] != 0 for c in config) else x
 
 
 def _transform(name: str, kind, a, s, axes, norm):
@@ -86,7 +87,7 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
         if kind == _Kind.IRFFT:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
-        lengths = [shape[i] if n is None else as_int(n) for n, i in zip(s, axes)]
+        lengths = [shape[i] if n is None else as_dim(n) for n, i in zip(s, axes)]
     if s is None and any(n < 1 for n in lengths) and not (kind == _Kind.RFFT and not lengths[-1]):
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
@@ -114,7 +115,10 @@ def _along(kind, x, axes, lengths):
 def _scaled(y, kind, lengths, norm):
     if norm in (None, "backward"):
         return y
-    size = float(np.prod(np.array(lengths, float)))
+    if is_symbolic_shape(lengths):
+        size = convert(as_operand("fft", math.prod(lengths)), dtypes.real_dtype(y.aval.dtype))
+    else:
+        size = float(math.prod(lengths))
     factor = size ** 0.5 if norm == "ortho" else size
     return y * (factor if kind in _INVERSE else 1 / factor)
 

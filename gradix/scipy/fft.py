@@ -157,11 +157,15 @@ def _along(x, axis: int, n, norm, transform):
 def _turns(n: int, dtype):
     """`exp(-iπk / 2n)`."""
     complex_ = np.complex128 if dtype == np.float64 else np.complex64
+    if type(n) is not int:
+        return jnp.exp(-0.5j * np.pi * jnp.arange(n, dtype=dtype) / n).astype(complex_)
     return jnp.asarray(np.exp(-0.5j * np.pi * np.arange(n) / n).astype(complex_))
 
 
 def _scales(n: int, dtype):
     """What makes the transform orthogonal."""
+    if type(n) is not int:
+        return jnp.sqrt(jnp.where(jnp.arange(n) == 0, 0.25, 0.5) / n).astype(dtype)
     scales = np.full(n, np.sqrt(0.5 / n))
     scales[0] = np.sqrt(0.25 / n)
     return jnp.asarray(scales.astype(dtype))
@@ -170,7 +174,11 @@ def _scales(n: int, dtype):
 def _forward(x, n: int, norm):
     """The elements with even numbers, then those with odd ones backwards, have a Fourier transform that tells it all."""
     rank = x.aval.ndim
-    mixed = lax.concatenate([x[..., ::2], lax.rev(x[..., 1::2], (rank - 1,))], rank - 1)
+    if type(n) is int:
+        mixed = lax.concatenate([x[..., ::2], lax.rev(x[..., 1::2], (rank - 1,))], rank - 1)
+    else:
+        place = jnp.arange(n)
+        mixed = jnp.take(x, jnp.where(2 * place < n, 2 * place, 2 * (n - place) - 1), axis=-1)
     out = 2 * lax.real(jnp.fft.fft(mixed) * _turns(n, x.aval.dtype))
     return out * _scales(n, x.aval.dtype) if norm == "ortho" else out
 
@@ -182,6 +190,9 @@ def _inverse(x, n: int, norm):
     half = n // 2 + 1
     spectrum = lax.complex(x[..., :half], -behind[..., :half]) * lax.conj(_turns(n, dtype)[:half]) / 2
     mixed = jnp.fft.irfft(spectrum, n)
+    if type(n) is not int:
+        place = jnp.arange(n)
+        return jnp.take(mixed, jnp.where(place % 2 == 0, place // 2, n - 1 - place // 2), axis=-1)
     split = (n + 1) // 2
     even, odd = mixed[..., :split], lax.rev(mixed[..., split:], (rank - 1,))
     odd = jnp.pad(odd, [(0, 0)] * (rank - 1) + [(0, split - odd.aval.shape[-1])])

@@ -159,7 +159,6 @@ def test_arguments_that_do_not_fit_are_named(args, message):
     (lambda: exported_of(lambda x: x.sum(), "a*b"), ValueError, "Cannot solve for values of dimension variables {'a', 'b'}"),
     (lambda: exported_of(lambda x: x.sum(), "mod(n, 3)"), ValueError, "Cannot solve"),
     (lambda: exported_of(lambda x: x + jnp.ones(3), "n"), TypeError, "incompatible shapes"),
-    (lambda: exported_of(jnp.fft.fft, "n"), NotImplementedError, "Fourier transform over an axis of symbolic size"),
     (lambda: export.export(gradix.jit(jnp.sin), platforms=("tpu",))(1.0).call(1.0), ValueError, r"exported for platforms '\('tpu',\)'"),
 ])
 def test_what_cannot_be_exported_is_said(make, error, message):

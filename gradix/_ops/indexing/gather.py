@@ -9,7 +9,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import is_symbolic_shape, SymbolicDim
 from gradix._core.divisions import ShardingTypeError, entries, names_in
 from gradix._core.dtypes import BOOL, INEXACT, SIGNED
 from gradix._core.operators import Array
@@ -19,6 +19,8 @@ from gradix._ops.arithmetic import add, rem
 from gradix._ops.basis import to_front
 from gradix._ops.canonicalization import canonical_shape, memoised
 from gradix._ops.comparison import lt
+from gradix._ops.convert import convert_element_type
+from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
     GatherDimensionNumbers,
@@ -232,6 +234,14 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
         "unique_indices": bool(unique_indices)})
 
 
+def _row_of(sizes, dtype) -> Array:
+    """Sizes as the one row of a matrix."""
+    if not is_symbolic_shape(sizes):
+        return arrays("index_take", np.array([sizes], dtype))[0]
+    values = [convert_element_type(dim_as_value(n) if type(n) is SymbolicDim else np.int32(n), dtype) for n in sizes]
+    return concatenate([expand_dims(v, (0, 1)) for v in values], 1)
+
+
 def index_take(src, idxs, axes) -> Array:
     """The elements, or slices, of `src` at positions `idxs` along `axes`; indices wrap around.
 
@@ -248,7 +258,7 @@ def index_take(src, idxs, axes) -> Array:
     src, *idxs = arrays("index_take", src, *idxs)
     axes = tuple(axes)
     indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
-    sizes, = arrays("index_take", np.array([[src.aval.shape[a] for a in axes]], indices.aval.dtype))
+    sizes = _row_of([src.aval.shape[a] for a in axes], indices.aval.dtype)
     left = rem(indices, sizes)
     indices = select_n(lt(left, np.zeros((), indices.aval.dtype)), left, add(left, sizes))
     ndim = src.aval.ndim

@@ -6,6 +6,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import sub
@@ -40,6 +41,9 @@ def _emit_columns(em, x, count: int):
     """The first `count` columns, with columns of zeros added where there are fewer."""
     n = x.shape[-1]
     out = x.aval.update(shape=(*x.shape[:-1], count))
+    if is_symbolic_shape((count, n)) and count != n:
+        zero, none = em.constant(0, make_aval((), x.dtype)), [0] * x.ndim
+        return em.pad(x, zero, none, [*none[1:], count - n], none, out)
     if count > n:
         return em.pad_to(x, out.shape, 0)
     return _emit_part(em, x, out)
@@ -90,7 +94,7 @@ class Geqrf(Factorization):
 
     def abstract(self, x):
         *lead, m, n = check_matrices(self.name, x)
-        return [x, x.update(shape=(*lead, min(m, n)))]
+        return [x, x.update(shape=(*lead, smaller(m, n)))]
 
     def host(self, x):
         *lead, m, n = x.shape
@@ -112,7 +116,7 @@ class QR(Factorization):
 
     def abstract(self, x, *, pivoting, full_matrices, use_magma=None):
         *lead, m, n = check_matrices(self.name, x)
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else smaller(m, n)
         out = [x.update(shape=(*lead, m, k)), x.update(shape=(*lead, k, n))]
         return [*out, make_aval((*lead, n), INDEX)] if pivoting else out
 
@@ -140,7 +144,7 @@ class QR(Factorization):
         *lead, m, n = x.shape
         if not x.aval.size:
             return [emit_eye(em, q_type), em.constant(0, r_type), *[em.iota(o, o.ndim - 1) for o in order_type]]
-        taus = make_aval((*lead, min(m, n)), x.dtype)
+        taus = make_aval((*lead, smaller(m, n)), x.dtype)
         order = []
         if pivoting:
             free = em.constant(0, order_type[0])

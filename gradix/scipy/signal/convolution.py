@@ -226,7 +226,7 @@ def _by_transforms(x, y, mode: str, axes):
     if not axes:
         return x * y
     dtype = x.aval.dtype
-    lengths = [_fft.next_fast_len(shape[i], dtype not in COMPLEX) for i in axes]
+    lengths = [_fft.next_fast_len(shape[i], dtype not in COMPLEX) if type(shape[i]) is int else shape[i] for i in axes]
     if dtype in COMPLEX:
         full = jnp.fft.ifftn(jnp.fft.fftn(x, lengths, axes) * jnp.fft.fftn(y, lengths, axes), lengths, axes)
     else:
