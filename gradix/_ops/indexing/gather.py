@@ -9,7 +9,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import is_symbolic_shape, SymbolicDim
+from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
 from gradix._core.divisions import ShardingTypeError, entries, names_in
 from gradix._core.dtypes import BOOL, INEXACT, SIGNED
 from gradix._core.operators import Array
