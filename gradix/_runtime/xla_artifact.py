@@ -80,40 +80,51 @@ def _bytecode(text: str) -> bytes:
 
 def choice(texts: Sequence[str], name: str) -> str:
     """One module out of modules of the same types, whose `main` runs that of the number that is its first argument."""
-    functions, mains = [], []
-    for k, text in enumerate(texts):
-        with context():
-            module = ir.Module.parse(text)
-            old = [op.attributes["sym_name"].value for op in module.body.operations]
-            parts = [op.operation.get_asm(assume_verified=True) for op in module.body.operations]
-            main = next(op for op in module.body.operations if op.attributes["sym_name"].value == MAIN)
-            kind = main.attributes["function_type"].value
-            ins, outs = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
-            attributes = [_argument_attributes(a) for a in main.attributes["arg_attrs"]] if "arg_attrs" in main.attributes else []
-        names = {n: f"platform{k}_{n}" for n in old}
-        functions += [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in parts]
-        mains.append(names[MAIN])
-    attributes = attributes or [""] * len(ins)
+    first, *others = [_Part(k, text) for k, text in enumerate(texts)]
+    ins, outs, n = first.ins, first.outs, len(first.outs)
     args = ", ".join([f"%a{i}" for i in range(len(ins))])
     params = ", ".join(['%p: tensor<i32> {jax.global_constant = "_platform_index"}',
-                        *[f"%a{i}: {t}{extra}" for i, (t, extra) in enumerate(zip(ins, attributes))]])
-    result = f"%r{f':{len(outs)}' if len(outs) > 1 else ''} = " if outs else ""
-    names = [f"%r#{i}" if len(outs) > 1 else "%r" for i in range(len(outs))]
+                        *[f"%a{i}: {t}{extra}" for i, (t, extra) in enumerate(zip(ins, first.in_attributes))]])
+    results = ", ".join([t + extra for t, extra in zip(outs, first.out_attributes)])
     branches = []
-    for main in mains:
-        call = f"%x{f':{len(outs)}' if len(outs) > 1 else ''} = " if outs else ""
-        inner = [f"%x#{i}" if len(outs) > 1 else "%x" for i in range(len(outs))]
-        branches.append(f"{{\n{call}func.call @{main}({args}) : ({', '.join(ins)}) -> ({', '.join(outs)})\n"
+    for part in (first, *others):
+        call = f"%x{f':{n}' if n > 1 else ''} = " if outs else ""
+        inner = [f"%x#{i}" if n > 1 else "%x" for i in range(n)]
+        branches.append(f"{{\n{call}func.call @{part.main}({args}) : ({', '.join(ins)}) -> ({', '.join(outs)})\n"
                         f'"stablehlo.return"({", ".join(inner)}) : ({", ".join(outs)}) -> ()\n}}')
+    result = f"%r{f':{n}' if n > 1 else ''} = " if outs else ""
     body = f'{result}"stablehlo.case"(%p) ({", ".join(branches)}) : (tensor<i32>) -> ({", ".join(outs)})'
+    names = [f"%r#{i}" if n > 1 else "%r" for i in range(n)]
     returned = f"func.return {', '.join(names)} : {', '.join(outs)}" if outs else "func.return"
-    head = f"module @{name} attributes {{jax.uses_shape_polymorphism = true}} {{"
-    return "\n".join([head, f"func.func public @main({params}) -> ({', '.join(outs)}) {{", body, returned, "}", *functions, "}"])
+    attributes = ", ".join(["jax.uses_shape_polymorphism = true", *first.partitions])
+    head = f"module @{name} attributes {{{attributes}}} {{"
+    whole = [f"func.func public @main({params}) -> ({results}) {{", body, returned, "}"]
+    return "\n".join([head, *[t for part in (first, *others) for t in part.texts], *whole, "}"])
 
 
-def _argument_attributes(attributes) -> str:
-    text = str(attributes)
-    return "" if text == "{}" else f" {text}"
+class _Part:
+    """A module as part of a larger one: its operations under names of its own, and what its `main` takes and gives."""
+
+    def __init__(self, number: int, text: str):
+        with context():
+            module = ir.Module.parse(text)
+            operations = {op.attributes["sym_name"].value: op for op in module.body.operations}
+            names = {n: f"platform{number}_{n}" for n in operations}
+            texts = [op.operation.get_asm(assume_verified=True) for op in operations.values()]
+            main, held = operations[MAIN], module.operation.attributes
+            kind = main.attributes["function_type"].value
+            self.ins, self.outs = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+            self.in_attributes = _attributes(main, "arg_attrs", len(self.ins), names)
+            self.out_attributes = _attributes(main, "res_attrs", len(self.outs), names)
+            self.partitions = [f"{n} = {held[n]}" for n in ("mhlo.num_partitions", "mhlo.num_replicas") if n in held]
+        self.texts = [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts]
+        self.main = names[MAIN]
+
+
+def _attributes(main, kind: str, count: int, names: dict[str, str]) -> list[str]:
+    """The attributes of each argument, or result, of a function as text to follow its type."""
+    found = [str(a) for a in main.attributes[kind]] if kind in main.attributes else [""] * count
+    return ["" if a in ("", "{}") else f" {_renamed(a, names)}" for a in found]
 
 
 def module_text(artifact: bytes) -> str:

@@ -100,9 +100,6 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if solver.unsolved:
         solver.require_solvable()
     places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
-    if plan.devices and len(platforms) > 1:
-        raise NotImplementedError(f"'{traced.name}' is divided among devices, and exported for the platforms {platforms}: export it for "
-                                  "each platform by itself.")
     modules = [_lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms]
     if any(m.host_callbacks for m in modules):
         raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python functions of this "

@@ -44,6 +44,21 @@ def test_shardings_are_written_and_read():
         np.testing.assert_allclose(gradient, 8 * np.cos(X), rtol=1e-5, atol=1e-5)
 
 
+def test_divided_programs_for_several_platforms_are_one_file():
+    jitted = gradix.jit(lambda a, w: lax.platform_dependent(f(a, w), cpu=lambda x: x, default=lambda x: (-x[0], x[1])),
+                        in_shardings=(on("x", None), on(None, "y")), out_shardings=(on("x", "y"), None))
+    n, = export.symbolic_shape("8*n")
+    for spec in (X, gradix.ShapeDtypeStruct((n, 8), "float32")):
+        read = export.deserialize(export.export(jitted, platforms=("tpu", "cpu"))(spec, W).serialize(vjp_order=1))
+        assert (read.nr_devices, read.platforms) == (8, ("tpu", "cpu"))
+        out, total = read.call(X, W)
+        assert out.sharding.spec == P("x", "y") and len(out.addressable_shards) == 8
+        np.testing.assert_allclose(out, np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(total, X.sum(0), rtol=1e-6)
+        gradient = gradix.grad(lambda a, read=read: read.call(a, W)[0].sum())(X)
+        np.testing.assert_allclose(gradient, 8 * np.cos(X), rtol=1e-5, atol=1e-5)
+
+
 def test_a_program_runs_where_its_arguments_lie():
     read = export.deserialize(exported().serialize())
     turned = gradix.sharding.Mesh(np.array(gradix.devices())[::-1].reshape(4, 2), ("x", "y"))
@@ -88,8 +103,13 @@ def test_divided_programs_go_to_jax_and_come_from_it():
     np.testing.assert_allclose(jax.jit(ours.call, in_shardings=ins)(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
     gradient = jax.jit(jax.grad(lambda a, w: ours.call(a, w)[0].sum()), in_shardings=ins)(X, W)
     np.testing.assert_allclose(gradient, 8 * np.cos(X), rtol=1e-5, atol=1e-5)
+    several = gradix.jit(f, in_shardings=(on("x", None), on(None, "y")))
+    both = their.deserialize(export.export(several, platforms=("cuda", "cpu"))(X, W).serialize())
+    np.testing.assert_allclose(jax.jit(both.call, in_shardings=ins)(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
     g = lambda a, w: (jax.numpy.sin(a) @ w, a.sum(0))
     theirs = their.export(jax.jit(g, in_shardings=ins, out_shardings=(at("x", "y"), None)))(X, W)
+    several = their.export(jax.jit(g, in_shardings=ins), platforms=("cuda", "cpu"))(X, W)
+    np.testing.assert_allclose(export.deserialize(several.serialize()).call(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
     read = export.deserialize(theirs.serialize(vjp_order=1))
     assert [s.spec for s in read._in_named_shardings] == [P("x", None), P(None, "y")] and read._out_named_shardings[1] is None
     out, _ = read.call(X, W)
