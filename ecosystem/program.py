@@ -1,0 +1,30 @@
+"""Runs one program of `ecosystem/programs`, on what `import jax` gives, and prints as JSON how long it took and what it gave."""
+import importlib
+import json
+import resource
+import sys
+import time
+
+START = time.perf_counter()
+
+
+def run(name: str) -> dict:
+    """Import the program, run its first step and the others; its values are those of the first steps and the last one."""
+    module = importlib.import_module(f"ecosystem.programs.{name}")
+    imported = time.perf_counter()
+    step, state = module.setup()
+    state, value = step(state)
+    values = [float(value)]
+    first = time.perf_counter()
+    times = []
+    for _ in range(getattr(module, "STEPS", 50)):
+        before = time.perf_counter()
+        state, value = step(state)
+        values.append(float(value))
+        times.append(time.perf_counter() - before)
+    return {"import_s": imported - START, "first_s": first - imported, "step_s": sorted(times)[len(times) // 2],
+            "values": [*values[:3], values[-1]], "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(sys.argv[1])))
