@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo test test-full bench lint types suite plain spec clean
+.PHONY: help demo test test-full bench ecosystem lint types suite plain spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -20,6 +20,7 @@ help:
 	@echo "make test       lint, types, tests, doctests; what CI runs"
 	@echo "make test-full  the same with the slow tests"
 	@echo "make bench      speed against the reference implementation, as ratios"
+	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
 	@echo "make lint       ruff only        make clean  remove .venv and caches"
 
 $(PY):
@@ -67,6 +68,15 @@ spec: $(VENV)/stamp-test
 bench: $(VENV)/stamp-bench
 	$(PY) -m benchmarks
 
+# The libraries without jax, which lies in a folder of its own for the runs that are compared with.
+LIBRARIES := .ecosystem
+ecosystem:
+	"$(PYTHON)" -m venv $(LIBRARIES)/venv
+	$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $$($(LIBRARIES)/venv/bin/python -m ecosystem --packages)
+	$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(LIBRARIES)/jax jax==0.10.2 opt-einsum
+	$(LIBRARIES)/venv/bin/python -m ecosystem --jax $(LIBRARIES)/jax
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LIBRARIES) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

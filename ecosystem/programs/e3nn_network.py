@@ -1,7 +1,6 @@
 """e3nn-jax: tensor products and spherical harmonics in a function that turns as its argument turns."""
 import e3nn_jax as e3nn
 import jax
-import jax.numpy as jnp
 
 PACKAGES = ("e3nn-jax", "jraph", "sympy", "mpmath", "attrs")
 

@@ -1,7 +1,6 @@
 """flax.linen: a transformer block with layer norm, attention and dropout, in a TrainState."""
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 import optax
 from flax.training.train_state import TrainState
 

@@ -8,6 +8,7 @@ from numpyro.infer.autoguide import AutoNormal
 
 PACKAGES = ("numpyro", "multipledispatch", "tqdm")
 STEPS = 3
+TOLERANCE = 0.05                # of means over draws: after some dozen steps of NUTS, rounding decides which way a trajectory goes
 EFFECTS = jnp.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 ERRORS = jnp.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 

@@ -30,7 +30,8 @@ def signature(function) -> inspect.Signature | None:
 
 
 def name_of(function) -> str:
-    return getattr(function, "__name__", None) or type(function).__name__
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) and name else type(function).__name__
 
 
 def stand_in(wrapper, function) -> None:

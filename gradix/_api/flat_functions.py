@@ -79,7 +79,10 @@ def _kind(x) -> str:
 def named_as(function) -> Callable[[Callable], Callable]:
     """A decorator that gives a wrapper the name and documentation of the function it wraps."""
     def wrap(wrapper):
-        with contextlib.suppress(AttributeError):
-            functools.update_wrapper(wrapper, function)
+        for attribute in functools.WRAPPER_ASSIGNMENTS:
+            with contextlib.suppress(AttributeError, TypeError):        # a callable object may have something else there
+                setattr(wrapper, attribute, getattr(function, attribute))
+        wrapper.__dict__.update(getattr(function, "__dict__", ()))
+        wrapper.__wrapped__ = function
         return wrapper
     return wrap

@@ -109,6 +109,16 @@ def min_dim(d1, d2):
     return d1 if d1 is d2 or (d1 <= d2) else d2
 
 
+def trace_state_clean() -> bool:
+    """Whether no transformation is at work, so that operations are computed at once and what they give may be kept.
+
+    Example:
+        >>> trace_state_clean()
+        True
+    """
+    return not state.depth and state.stage is None
+
+
 def am_i_under_a_jit() -> bool:
     """Whether every operation is being recorded into a program now."""
     return state.stage is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradix._core import trace as _trace
-from gradix._core.trace import Trace, state
+from gradix._core.trace import Trace, Tracer, state
 
 
 class EvalTrace(Trace):
@@ -28,9 +28,14 @@ class TraceTag:
 _eval = EvalTrace()
 
 
-def find_top_trace(_=()) -> Trace:
-    """The trace that takes operations now, whatever their operands; an `EvalTrace` where they are computed at once."""
-    return state.stage or _eval
+def find_top_trace(xs=()) -> Trace:
+    """The trace that takes an operation on these operands; an `EvalTrace` where it is computed at once.
+
+    Args:
+        xs: the operands.
+    """
+    traces = [x._trace for x in xs if isinstance(x, Tracer)]
+    return max([*traces, state.stage or _eval], key=lambda t: t.level)
 
 
 class set_current_trace:

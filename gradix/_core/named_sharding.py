@@ -272,8 +272,7 @@ def parts_of(sharding: Sharding, ndim: int):
 
 def assignment_of(sharding: Sharding) -> tuple:
     """The devices of a sharding, in its order."""
-    found = getattr(sharding, "_device_assignment", None)
-    return tuple(sharding.device_set) if found is None else found
+    return sharding._device_assignment
 
 
 def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:

@@ -134,6 +134,16 @@ class Sharding:
         here = self.addressable_devices
         return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
 
+    @property
+    def _device_assignment(self) -> tuple:
+        """The devices in the order in which a program numbers them."""
+        return tuple(sorted(self.device_set, key=lambda d: d.id))
+
+    @property
+    def _addressable_device_assignment(self) -> tuple:
+        here = self.addressable_devices
+        return tuple([d for d in self._device_assignment if d in here])
+
     num_devices = property(lambda self: len(self.device_set))
     has_addressable_devices = property(lambda self: bool(self.addressable_devices))
     is_fully_addressable = property(lambda self: self.addressable_devices == self.device_set)

@@ -112,6 +112,11 @@ class Trace:
         raise NotImplementedError(f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
                                   "its method process_primitive(primitive, tracers, params).")
 
+    @property
+    def main(self) -> Trace:
+        """What its tracers have in common: `x._trace.main is y._trace.main` where one trace made both."""
+        return self
+
     def remember(self, done) -> None:
         """From here on do equal things once, by `done.once(do, prim, args, params)`."""
         self.done, self.interpret = done, functools.partial(done.once, self.interpret)     # type: ignore[method-assign]

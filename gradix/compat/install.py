@@ -155,6 +155,9 @@ def install_as_jax() -> None:
     sys.meta_path.append(_finder_of_absent)
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
         sys.modules.setdefault(_JAX + name[len(_OURS):], sys.modules[name])
+    names = sys.modules["jax.numpy"]
+    for attribute in dir(names):                # libraries copy its namespace, which is else filled on demand
+        getattr(names, attribute)
 
 
 def _is_private(name: str) -> bool:

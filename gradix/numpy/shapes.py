@@ -1,6 +1,7 @@
 """The same elements in other shapes: reshape, transpose, new and dropped axes, broadcasting, reversal."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from operator import index as as_int
 from typing import Any
@@ -118,7 +119,7 @@ def expand_dims(a, axis) -> Array:
         (1, 3, 1)
     """
     a = as_operand("expand_dims", a)
-    return lax.expand_dims(a, [as_int(i) for i in axis] if isinstance(axis, (tuple, list)) else (as_int(axis),))
+    return lax.expand_dims(a, [as_int(i) for i in axis] if isinstance(axis, Sequence) else (as_int(axis),))
 
 
 # -- axes in another order -----------------------------------------------------------------------------------------

@@ -15,13 +15,17 @@ from gradix._api.checks.words import pack, unpack
 from gradix._api.flat_functions import arrays
 from gradix._api.leaves import as_result
 from gradix._base import source
+from gradix._base.bounded import BoundedCache
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
+from gradix._control.program_interning import interned
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
 from gradix._ops.select import select
 from gradix._transforms.staging import eval_closed, stage_open
+
+_KEPT = 16              # programs with checks that are kept of a function, so that calling it again does not compile them again
 
 
 def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
@@ -50,6 +54,7 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
         True
     """
     check_callable("checkify", f)
+    known: BoundedCache[int, tuple] = BoundedCache(_KEPT, drop=1)
 
     def checked(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs))
@@ -62,8 +67,12 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
             outs, out["tree"] = tree_flatten(result)
             return [x if isinstance(x, Array) else as_result(x, i, result, name_of(f)) for i, x in enumerate(outs)]
         closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
-        checker = Checker(frozenset(errors), closed)
-        program = checker.program(closed)
+        closed = interned(closed)
+        found = known.get(id(closed))
+        if found is None:
+            checker = Checker(frozenset(errors), closed)
+            found = known.keep(id(closed), (closed, checker, checker.program(closed)))
+        closed, checker, program = found
         whole = closed if program is None else program
         outs = eval_closed(whole, *consts, *leaves)
         if program is None:

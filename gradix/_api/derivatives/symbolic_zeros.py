@@ -60,15 +60,23 @@ class CustomVJPPrimal:
 
 
 def zero_from_primal(val, symbolic_zeros: bool = False):
-    """The zero tangent of a value: an array, float0 for integers, or a `SymbolicZero`.
+    """The zero tangent of a value: of each array of a pytree an array, float0 for integers, or a `SymbolicZero`.
+
+    Args:
+        val: a pytree of arrays.
+        symbolic_zeros: whether to return a `SymbolicZero` for each.
 
     Example:
         >>> from gradix.custom_derivatives import zero_from_primal
-        >>> zero_from_primal(2.0)
-        Array(0., dtype=float32, weak_type=True)
+        >>> zero_from_primal({"a": 2.0})
+        {'a': Array(0., dtype=float32, weak_type=True)}
     """
-    zero = SymbolicZero.from_primal_value(val)
-    if symbolic_zeros:
+    leaves, treedef = flatten(val)
+    return treedef.unflatten([_zero(SymbolicZero.from_primal_value(x), symbolic_zeros) for x in leaves])
+
+
+def _zero(zero: SymbolicZero, symbolic: bool):
+    if symbolic:
         return zero
     return np.zeros(zero.shape, dtypes.float0) if zero.dtype == dtypes.float0 else zeros(zero.aval)
 

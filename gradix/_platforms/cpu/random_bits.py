@@ -9,6 +9,7 @@ from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 
 _SHORT_ROW, _LARGE = 32, 1 << 12
+_FEW = 1 << 8           # numbers
 
 
 def _has_short_rows(site) -> bool:
@@ -26,6 +27,19 @@ def _as_one_row(em, site, keys):
     return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
 
 
+def _is_small(site) -> bool:
+    """Whether few numbers are drawn: fused, they would be drawn again for each element that is computed from them."""
+    return type(site.out.size) is int and site.out.size <= _FEW and not GENERATORS[site.params.get("impl", "fry")].together
+
+
+def _on_their_own(em, site, keys):
+    """Drawn before what follows; in loops only single numbers, as those are what larger arrays are computed from."""
+    if em.loops and prod(site.params["shape"]) > 1:
+        return NotImplemented
+    return apart(em, "bits", site.out, lambda keys: site.plain(em, keys), keys)
+
+
 REWRITES = (
+    Rewrite("few_draws_apart", (random_bits_p,), _on_their_own, "docs/kernels.md#how", _is_small),
     Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, "docs/kernels.md#how", _has_short_rows),
 )

@@ -35,10 +35,11 @@ AREAS = {
         "JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"}),
     "compiler": Area("chex", "gradix.jit", code=True),
     "config": Area("numpyro, orbax-checkpoint", "gradix", {"config": "gradix:config"}),
-    "core": Area("flax, jax-md, numpyro, equinox", "gradix.core", also="gradix.extend.core gradix.errors"),
+    "core": Area("flax, jax-md, numpyro, equinox", "gradix.core", {
+        "trace_state_clean": "gradix._core.checks:trace_state_clean"}, also="gradix.extend.core gradix.errors"),
     "custom_derivatives": Area("equinox, distrax", "gradix.custom_derivatives"),
     "dispatch": Area("equinox, chex", "gradix", {"wait_for_tokens": "gradix:effects_barrier"}),
-    "distributed": Area("orbax-checkpoint", "gradix.distributed"),
+    "distributed": Area("orbax-checkpoint", "gradix.distributed", code=True),
     "dtypes": Area("equinox, flax, optax", "gradix.dtypes", code=True),
     "flatten_util": Area("blackjax", "gradix.flatten_util"),
     "interpreters.ad": Area("lineax", "gradix.interpreters.ad"),

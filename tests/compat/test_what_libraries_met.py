@@ -1,0 +1,106 @@
+"""What programs of libraries came upon, one after the other; none of these libraries is needed."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import custom_derivatives, sharding
+from gradix.compat import internals
+from gradix.experimental import checkify
+from gradix.extend import core as jex
+from gradix.interpreters import ad
+
+
+class Model:
+    """A callable object that answers every attribute, as modules of parameters may."""
+
+    def __getattr__(self, name):
+        if name in ("__annotations__", "__name__", "__qualname__", "__module__", "__doc__"):
+            return jnp.ones(2)
+        raise AttributeError(name)
+
+    def __call__(self, x):
+        return (x * x).sum()
+
+
+def test_transformations_take_callable_objects_whose_names_are_no_strings():
+    model, x = Model(), jnp.arange(3.0)
+    np.testing.assert_array_equal(gradix.grad(model)(x), 2 * x)
+    np.testing.assert_array_equal(gradix.vmap(model)(x), x * x)
+    assert gradix.jit(model)(x) == 5 and gradix.value_and_grad(model).__wrapped__ is model
+
+
+def test_zeros_of_trees():
+    tree = (1.0, {"a": jnp.ones(2), "n": 3})
+    zeros = custom_derivatives.zero_from_primal(tree)
+    assert zeros[0] == 0 and zeros[1]["a"].tolist() == [0, 0] and zeros[1]["n"].dtype == gradix.dtypes.float0
+    symbolic = custom_derivatives.zero_from_primal(tree, symbolic_zeros=True)
+    assert type(symbolic[1]["a"]) is custom_derivatives.SymbolicZero and symbolic[1]["a"].shape == (2,)
+
+
+def test_axes_are_any_sequence():
+    assert jnp.expand_dims(jnp.ones(3), range(2)).shape == (1, 1, 3)
+    assert jnp.expand_dims(jnp.ones(3), range(0)).shape == (3,)
+
+
+def test_the_top_trace_is_that_of_the_operands():
+    found = []
+
+    def f(x):
+        top = jex.find_top_trace([x, 1.0])
+        found.append(isinstance(x, ad.JVPTracer) and top is x._trace and x._trace.main is top.main)
+        return x * 2
+
+    gradix.jvp(f, (1.0,), (1.0,))
+    gradix.jit(lambda x: gradix.jvp(f, (x,), (x,)))(1.0)
+    assert found == [True, True]
+
+
+def test_whether_a_transformation_is_at_work():
+    clean = internals.lookup("core", "trace_state_clean")
+    seen = []
+    for transformed in (gradix.jit, gradix.grad, gradix.vmap):
+        transformed(lambda x: (seen.append(clean()), x * 1.0)[1])(jnp.ones(2) if transformed is gradix.vmap else 1.0)
+    assert clean() and seen == [False, False, False]
+
+
+def test_one_process_is_the_first_of_one():
+    state = internals.lookup("distributed", "global_state")
+    assert (state.process_id, state.num_processes, state.client) == (0, 1, None)
+
+
+def test_devices_in_the_order_of_programs():
+    one, *_ = gradix.devices()
+    assert sharding.SingleDeviceSharding(one)._addressable_device_assignment == (one,)
+    mesh = gradix.make_mesh((len(gradix.devices()),), ("x",))
+    assert sharding.NamedSharding(mesh, sharding.PartitionSpec("x"))._addressable_device_assignment == tuple(mesh.devices.flat)
+
+
+def test_a_checked_jitted_function_is_compiled_once():
+    @gradix.jit
+    def root(x):
+        checkify.check(x.min() >= 0, "negative: {x}", x=x.min())
+        return jnp.sqrt(jnp.abs(x))
+
+    compiled = []
+    checked = checkify.checkify(root)
+    gradix.monitoring.register_event_duration_secs_listener(listener := lambda name, *_, **__: compiled.append(name))
+    try:
+        counts = []
+        for x in ([1.0, 4.0], [4.0, 9.0], [-1.0, 1.0], [1.0, 1.0]):
+            error, y = checked(jnp.array(x))
+            counts.append(len([n for n in compiled if "backend_compile" in n]))
+            assert (error.get() is None) == (min(x) >= 0)
+            np.testing.assert_array_equal(y, np.sqrt(np.abs(np.array(x, "f4"))))
+    finally:
+        gradix.monitoring.unregister_event_duration_listener(listener)
+    assert counts[0] == counts[-1]
+
+
+@pytest.mark.parametrize("shape, name", [((), True), ((4,), True), ((1000,), False)])
+def test_few_random_numbers_are_drawn_before_what_is_computed_from_them(shape, name):
+    def f(key):
+        return gradix.random.bits(key, shape)
+    lowered = gradix.jit(f).lower(gradix.random.key(0))
+    assert ("few_draws_apart" in lowered._module.facts.rewrites) is name
+    np.testing.assert_array_equal(lowered.compile()(gradix.random.key(0)), f(gradix.random.key(0)))
