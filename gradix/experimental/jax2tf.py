@@ -1,6 +1,7 @@
 """TensorFlow: functions of arrays as functions of its tensors, saved in its SavedModels, and its functions called here."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,10 +22,12 @@ from gradix._core.dimensions.expression import SymbolicDim
 from gradix.export.exporting import DisabledSafetyCheck as DisabledSafetyCheck, export
 from gradix.export.shapes import SymbolicScope, symbolic_shape
 
-__all__ = ["DisabledSafetyCheck", "PolyShape", "call_tf", "convert", "dtype_of_val", "eval_polymorphic_shape"]
+__all__ = ["DisabledSafetyCheck", "PolyShape", "call_tf", "convert", "dtype_of_val", "eval_polymorphic_shape",
+           "split_to_logical_devices"]
 
 tf = lazy_module("tensorflow")
 xla_operations = lazy_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops")
+xla_sharding = lazy_module("tensorflow.python.compiler.xla.experimental.xla_sharding")
 
 
 class PolyShape(tuple):
@@ -171,6 +174,25 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
         types = eval_shape(fun_jax, *tree_unflatten(tree, specs))
         return types, tree_map(lambda t: str(t.shape), types)
     return evaluate
+
+
+def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None):
+    """A tensor of TensorFlow's, with a note for XLA of how it is divided among devices.
+
+    Args:
+        tensor: a tensor, within a function that TensorFlow compiles.
+        partition_dimensions: into how many parts each axis is divided, their product the number of devices; None for a copy on each.
+
+    Raises:
+        ValueError: there is not one positive number for each axis.
+    """
+    if partition_dimensions is None:
+        return xla_sharding.replicate(tensor, use_sharding_op=True)
+    parts = tuple(partition_dimensions)
+    if len(parts) != len(tensor.shape) or any(n < 1 for n in parts):
+        raise ValueError(f"partition_dimensions has a positive number for each axis of the tensor, of shape {tuple(tensor.shape)}; got "
+                         f"{parts}.")
+    return xla_sharding.tile(tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True)
 
 
 # -- TensorFlow's functions here ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import gradix
 from gradix import export
 from tests.export.common import SIZES, arrays_of, function_of, numbers, specs_of
 from tests.export.programs import PROGRAMS
+from tests.export.travelling import PROGRAMS as TRAVELLING
 
 pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
 
@@ -54,6 +55,48 @@ def test_files_go_both_ways(peer, text, shapes):
 @pytest.mark.parametrize(("text", "shapes"), CASES)
 def test_all_files_go_both_ways(peer, text, shapes):
     both_ways(peer, text, shapes)
+
+
+def gradients(peer, text, shapes):
+    """The gradient of the sum of all real results, through files that hold it, of both libraries' programs in both."""
+    jax, their = peer["jax"], peer["export"]
+    args = arrays_of(shapes, SIZES[0])
+    ours = export.export(gradix.jit(function_of(text, len(shapes))))(*specs_of(shapes)).serialize(vjp_order=1)
+    theirs = their.export(jax.jit(function_of(text, len(shapes), peer["names"])))(*specs_of(shapes, jax, their)).serialize(vjp_order=1)
+    where = tuple(range(len(args)))
+
+    def of(lib, f):
+        def total(*xs):
+            results = [lib.numpy.asarray(t) for t in lib.tree.leaves(f(*xs))]
+            return sum([lib.numpy.abs(t).astype("float32").sum() for t in results if t.dtype in ("float32", "bfloat16", "complex64")],
+                       lib.numpy.float32(0))
+        return lib.grad(total, where)(*args)
+    want = of(jax, function_of(text, len(shapes), peer["names"]))
+    for lib, read in ((jax, their), (gradix, export)):
+        for blob in (ours, theirs):
+            compare(of(lib, read.deserialize(blob).call), want)
+
+
+# Of no gradient in reverse mode, or of one that the reference implementation does not export.
+WITHOUT = ("while_loop", "fori_loop(0, x.shape[0]", "lax.cumprod")
+CHOSEN = TRAVELLING[3::27]
+
+
+@pytest.mark.parametrize(("text", "shapes"), CHOSEN)
+def test_programs_travel(peer, text, shapes):
+    both_ways(peer, text, shapes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "shapes"), TRAVELLING)
+def test_all_programs_travel(peer, text, shapes):
+    both_ways(peer, text, shapes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "shapes"), [p for p in TRAVELLING if not any(e in p[0] for e in WITHOUT)])
+def test_gradients_of_all_programs_travel(peer, text, shapes):
+    gradients(peer, text, shapes)
 
 
 def test_gradients_of_second_order_go_both_ways(peer):

@@ -82,3 +82,15 @@ def test_tensorflows_functions_are_called(tf, transform):
     np.testing.assert_allclose(have[1], want[1], rtol=1e-4)
     with pytest.raises(NotImplementedError, match="call_tf_graph"):
         jax2tf.call_tf(tf.sin, call_tf_graph=True)
+
+
+def test_tensors_are_noted_as_divided(tf):
+    spec = tf.TensorSpec((4, 3))
+    for parts, first in (((2, 1), b"\x08\x03"), (None, b"")):
+        graph = tf.function(lambda x, parts=parts: jax2tf.split_to_logical_devices(x, parts)).get_concrete_function(spec).graph
+        noted, = [o.get_attr("sharding") for o in graph.get_operations() if o.type == "XlaSharding"]
+        assert noted.startswith(first)
+    whole = tf.function(lambda x: 2 * jax2tf.split_to_logical_devices(x, (1, 1)), jit_compile=True)
+    np.testing.assert_array_equal(whole(X), 2 * X)
+    with pytest.raises(ValueError, match=r"each axis of the tensor, of shape \(4, 3\); got \(2,\)"):
+        jax2tf.split_to_logical_devices(tf.ones((4, 3)), (2,))

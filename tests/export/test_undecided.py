@@ -1,0 +1,56 @@
+"""How many comparisons of symbolic dimensions are left undecided, beside the reference implementation's count."""
+import importlib.util
+import random
+
+import pytest
+
+from gradix import export
+from gradix._core.dimensions.expression import larger, smaller
+from gradix.errors import InconclusiveDimensionOperation
+from tests.export.test_symbolic_dims import COMPARISONS, CONSTRAINTS, ENVIRONMENTS, allowed, drawn, value
+
+pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
+UNDECIDED = object()
+
+
+def answer(compare, x, y, error):
+    try:
+        return compare(x(), y())
+    except error:
+        return UNDECIDED
+
+
+def counts(seed: int, drawings: int) -> dict[str, int]:
+    """Comparisons of drawn expressions: all, those that have one answer in small ranges, and those either library leaves undecided."""
+    import jax
+    from jax import export as peer
+    found = dict.fromkeys(("asked", "one answer", "ours undecided", "theirs undecided"), 0)
+    rng = random.Random(seed)
+    for _ in range(drawings):
+        constraints = rng.choice(CONSTRAINTS) if rng.random() < 0.5 else ()
+        left, right = drawn(rng, 3), drawn(rng, 2)
+        ours = dict(zip("abc", export.symbolic_shape("a, b, c", scope=export.SymbolicScope(constraints))))
+        theirs = dict(zip("abc", peer.symbolic_shape("a, b, c", constraints=list(constraints))))
+        x, y = (value(e, ours, larger, smaller) for e in (left, right))
+        v, w = ((lambda e=e, theirs=theirs: value(e, theirs, jax.core.max_dim, jax.core.min_dim)) for e in (left, right))
+        if type(x) is type(y) is int:
+            continue
+        numbers = [(value(left, env), value(right, env)) for env in ENVIRONMENTS if allowed(constraints, env)]
+        for compare in COMPARISONS:
+            answers = {compare(n, m) for n, m in numbers}
+            have = answer(compare, lambda x=x: x, lambda y=y: y, InconclusiveDimensionOperation)
+            assert have is UNDECIDED or answers == {have}, (left, compare, right, constraints)
+            found["asked"] += 1
+            if len(answers) == 1:
+                found["one answer"] += 1
+                found["ours undecided"] += have is UNDECIDED
+                found["theirs undecided"] += answer(compare, v, w, (jax.errors.InconclusiveDimensionOperation, AssertionError)) is UNDECIDED
+    return found
+
+
+@pytest.mark.parametrize(("seed", "drawings"), [(1, 60), pytest.param(2, 14_000, marks=pytest.mark.slow)])
+def test_fewer_comparisons_are_undecided(seed, drawings):
+    found = counts(seed, drawings)
+    print(found)
+    assert found["asked"] > 3.5 * drawings
+    assert found["ours undecided"] < 0.9 * found["theirs undecided"]
