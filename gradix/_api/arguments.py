@@ -114,7 +114,7 @@ def positions(numbers, count: int) -> set[int]:
 
 
 def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
-    """Numbers and names of arguments, each told by the other through the signature; both checked against it."""
+    """Numbers and names of arguments, each found from the other through the signature, and checked against it."""
     sig = signature(fun) if nums or names else None
     if sig is None:
         return nums, names

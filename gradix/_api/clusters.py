@@ -79,7 +79,7 @@ def kubernetes() -> Found:
 
 
 def gke() -> Found:
-    """A worker of a node pool of Google's, which is told the names of all."""
+    """A worker of a Google node pool, whose environment holds the names of all workers."""
     hosts = _first("TPU_WORKER_HOSTNAMES")
     names = hosts.split(",") if hosts else []
     return Found("gke", f"{names[0]}:8476" if names else None, len(names) or None, _number("TPU_WORKER_ID"))
@@ -102,7 +102,7 @@ def detected(method: str | None) -> tuple[Found | None, list[Found]]:
 
 
 def table(found: list[Found]) -> str:
-    """What each source told, as lines of text."""
+    """What each source says, as lines of text."""
     rows: list[tuple[Any, ...]] = [("source", "coordinator_address", "num_processes", "process_id")]
     rows += [tuple(["-" if v is None else v for v in f[:4]]) for f in found]
     widths = [max(len(str(r[i])) for r in rows) for i in range(4)]

@@ -145,7 +145,7 @@ def _text(value: Any) -> str:
 
 
 _lock = threading.Lock()
-_active: list[progress] = []        # the callbacks of programs run in other threads than the one that entered
+_active: list[progress] = []        # a global: callbacks of programs run in threads of their own
 _numbers = iter(range(1, 1 << 31))
 _owners: dict[int, progress] = {}
 

@@ -1,4 +1,4 @@
-"""What is told to users that JAX would not say: as warnings in our own name, to the log where gradix stands in for JAX."""
+"""Advice that JAX would not give: warnings in our own name, lines of the log where gradix stands in for JAX."""
 from __future__ import annotations
 
 import atexit
@@ -8,7 +8,7 @@ import warnings
 from gradix._base import events
 from gradix._base.source import SourcePlace
 
-FULL = 3                        # how many functions are told of in full; the others get a line each
+FULL = 3                        # how many functions get the full text; the others get a line each
 _NAMED = 8                      # how many the summary at exit names
 _told: list[str] = []
 _to_log: list[bool] = []

@@ -162,7 +162,7 @@ def _check_progress(name: str, value: Any) -> Any:
 
 
 def _known(name: str) -> str:
-    """The option's own name, also for one of ours spelled `gradix_...`."""
+    """The full name of an option, for any of its names."""
     if name in _checks:
         return name
     bare = name.removeprefix("gradix_")

@@ -1,4 +1,4 @@
-"""What the compiler does, told to whoever listens: traces, compilations, programs loaded from disk."""
+"""Events of the compiler, for listeners: traces, compilations, programs loaded from disk."""
 from __future__ import annotations
 
 import dataclasses
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 
-logging = lazy_module("logging")       # 20 ms, so only those who log pay
+logging = lazy_module("logging")       # slow to import, and needed only where something is logged
 listeners: list[Callable[[Event], None]] = []
 _options = config.state
 

@@ -149,14 +149,14 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
 
 
 def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
-    """The public names of a module, of modules only those that it imports by name, and its names between underscores."""
+    """The public names of a module and its names between underscores; of its modules, the ones imported by name."""
     own = [name for name, value in face.items()
            if (name.startswith("__") or not name.startswith("_") and not isinstance(value, ModuleType))]
     return sorted({*own, *[name for name in places if not name.startswith("_")]} - {"on_demand"})
 
 
 def load_package(name: str) -> None:
-    """Import a package and all modules in it but those that are run, `__main__`."""
+    """Import a package and all modules in it but `__main__`."""
     package = importlib.import_module(name)
     for found in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not found.name.endswith("__main__"):

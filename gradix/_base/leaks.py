@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
-_SCANS = 24                    # walks over the heap, some 10 ms each
+_SCANS = 24                    # walks over the heap, each of which takes a while
 _DEEP = 6                      # containers within containers
 
 pending: list[weakref.ref] = []          # finished traces to look at, where the option jax_check_tracer_leaks is set

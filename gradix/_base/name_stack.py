@@ -124,7 +124,7 @@ def current_names() -> NameStack:
 
 
 def set_names(stack: NameStack) -> NameStack:
-    """Replace them; returns those that were."""
+    """Replace them; returns the previous ones."""
     before, _names.stack = _names.stack, stack
     if stack.stack and not used:
         used.append(True)

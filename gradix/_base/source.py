@@ -1,4 +1,4 @@
-"""Where in the user's program something happened, found cheaply and spelled out only when asked."""
+"""Where in the user's program something happened: cheap to record, written out only when asked."""
 from __future__ import annotations
 
 import contextlib

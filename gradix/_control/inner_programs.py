@@ -96,9 +96,9 @@ def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
 # -- eager runs ---------------------------------------------------------------------------------------------------
 
 _NEVER = 1 << 40
-_ONE_RUN = 2000            # evaluations of equations: about 3 ms, a tenth of a compilation
-_ALL_RUNS = 20000          # over which a program that comes again and again is worth compiling
-_SMALL = 1 << 12           # elements; larger arrays are quicker compiled
+_ONE_RUN = 2000            # evaluations of equations: a small part of the time of a compilation
+_ALL_RUNS = 20000          # evaluations after which a program that recurs is worth compiling
+_SMALL = 1 << 12           # elements: a program of larger arrays runs faster compiled
 
 
 def work(closed: ClosedJaxpr) -> int:

@@ -1,4 +1,4 @@
-"""Branches that each mapped example chooses for itself: run where some example takes them, on inputs that one took.
+"""Branches that each mapped example chooses for itself: run where some example takes them, on inputs of such an example.
 
 Under vmap every branch runs for all examples at once and the results are selected. A loop in a branch need not end on
 the values of an example that did not take it, and a costly branch nobody takes is run in vain.

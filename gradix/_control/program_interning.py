@@ -20,7 +20,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first program traced that is equal to this one, and written at the same place.
 
     Tracing anew keeps Python's meaning, whatever a body captured; this keeps it from compiling anew. Programs with
-    constants, or with parameters whose equality cannot be told, are left as they are.
+    constants, or with parameters whose equality is unknown, are left as they are.
     """
     if closed.consts:
         return closed

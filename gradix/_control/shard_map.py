@@ -220,7 +220,7 @@ class ShardMap(Primitive):
                                    "in_specs": tuple([s for s, u in zip(params["in_specs"], used_inputs) if u]),
                                    "out_specs": tuple([s for s, u in zip(params["out_specs"], used) if u])})
 
-    # -- spelling ----------------------------------------------------------------------------------------------------
+    # -- lowering ----------------------------------------------------------------------------------------------------
 
     def lower(self, em, outs, *args, jaxpr, mesh, manual_axes, in_specs, out_specs, **_):
         if em.meshes.devices is None:

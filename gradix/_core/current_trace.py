@@ -97,6 +97,6 @@ class take_current_trace:
 
 
 def bind_with_trace(trace: Trace | None, prim, args, params: dict) -> Any:
-    """Apply a primitive with `trace` as the one that takes the operations; the operands' own traces come first."""
+    """Apply a primitive with `trace` as the current trace; the operands' own traces come first."""
     with set_current_trace(trace):
         return _trace.bind(prim, args, params)

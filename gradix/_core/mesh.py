@@ -107,13 +107,13 @@ class BaseMesh:
 
 
 class AbstractMesh(BaseMesh):
-    """A mesh without devices: what a program that is not bound to some needs to know.
+    """A mesh without devices, for programs that are not bound to particular ones.
 
     Args:
         axis_sizes: how many devices there are along each axis.
         axis_names: the names of the axes.
         axis_types: an `AxisType` for all of them, or one for each; `Auto` by default.
-        abstract_device: the kind of device, if it is to be told.
+        abstract_device: the kind of device, where the program depends on it.
 
     Raises:
         ValueError: sizes, names and types are not of one number.

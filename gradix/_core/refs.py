@@ -191,7 +191,7 @@ class Ref:
 
 
 def value_level(local: LocalRef) -> int:
-    """The level of the traces inside the one that a stand-in belongs to."""
+    """The level of the traces inside the trace of a stand-in."""
     trace: Any = state.mapped if local.var is None else state.stage
     return trace.level + 1
 

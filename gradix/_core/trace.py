@@ -125,7 +125,7 @@ class Trace:
         return ""
 
     def place_of(self, tracer) -> str:
-        """Where in the user's program the tracer was made, if that can be told."""
+        """Where in the user's program the tracer was made, if that is known."""
         return ""
 
     def finish(self) -> None:

@@ -35,7 +35,7 @@ def total_order_key(x):
         return x
     size = x.dtype.itemsize
     bits = x.view(_SIGNED_WORDS[size])
-    return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))     # negative ones turned round
+    return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))     # negative ones in reverse order
 
 
 def _total(ufunc):

@@ -1,7 +1,7 @@
 """Formulas written once, for NumPy and for the program being compiled.
 
 A formula is a function `formula(m, *operands)` that uses Python's operators on the operands and the functions of `m`:
-`HOST`, where operands are NumPy arrays, or a `Program`, where they are `Spelled` values of a StableHLO program.
+`HOST`, where operands are NumPy arrays, or a `Program`, where they are `LoweredValue`s of a StableHLO program.
 """
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Host:
 HOST = Host()
 
 
-class Spelled:
+class LoweredValue:
     """A value of a program with Python's operators; numbers beside it take its type."""
 
     __slots__ = ("em", "value")
@@ -73,7 +73,7 @@ class Spelled:
 
     def _pair(self, other):
         em, x = self.em, self.value
-        if not isinstance(other, Spelled):
+        if not isinstance(other, LoweredValue):
             return x, em.constant(other, x.aval)
         y = other.value
         if x.aval.shape == y.aval.shape:
@@ -82,10 +82,10 @@ class Spelled:
 
     def _binary(self, op: str, other, swapped: bool = False):
         x, y = self._pair(other)
-        return Spelled(self.em, self.em.op(op, x.aval, *((y, x) if swapped else (x, y))))
+        return LoweredValue(self.em, self.em.op(op, x.aval, *((y, x) if swapped else (x, y))))
 
     def _compare(self, direction: str, other):
-        return Spelled(self.em, self.em.compare(*self._pair(other), direction))
+        return LoweredValue(self.em, self.em.compare(*self._pair(other), direction))
 
     def __add__(self, other):
         return self._binary("add", other)
@@ -123,10 +123,10 @@ class Spelled:
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self):
-        return Spelled(self.em, self.em.op("negate", self.value.aval, self.value))
+        return LoweredValue(self.em, self.em.op("negate", self.value.aval, self.value))
 
     def __invert__(self):
-        return Spelled(self.em, self.em.op("not", self.value.aval, self.value))
+        return LoweredValue(self.em, self.em.op("not", self.value.aval, self.value))
 
     def __lt__(self, other):
         return self._compare("LT", other)
@@ -150,15 +150,15 @@ class Spelled:
 
 
 def _unary(op: str):
-    def spell(self, x: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.op(op, x.value.aval, x.value))
-    return spell
+    def lower(self, x: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.op(op, x.value.aval, x.value))
+    return lower
 
 
 def _binary(op: str):
-    def spell(self, x: Spelled, y: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.op(op, x.value.aval, x.value, y.value))
-    return spell
+    def lower(self, x: LoweredValue, y: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.op(op, x.value.aval, x.value, y.value))
+    return lower
 
 
 class Program:
@@ -172,17 +172,17 @@ class Program:
     pow, zeta = map(_binary, ("power", "chlo.zeta"))
     lgamma, digamma, erfc = map(_unary, ("chlo.lgamma", "chlo.digamma", "chlo.erfc"))
 
-    def where(self, pred: Spelled, x, y) -> Spelled:
+    def where(self, pred: LoweredValue, x, y) -> LoweredValue:
         """`x` where `pred`, else `y`; one of them may be a number."""
-        aval = (x if isinstance(x, Spelled) else y).value.aval
-        x, y = [v.value if isinstance(v, Spelled) else self.em.constant(v, aval) for v in (x, y)]
-        return Spelled(self.em, self.em.select(pred.value, x, y))
+        aval = (x if isinstance(x, LoweredValue) else y).value.aval
+        x, y = [v.value if isinstance(v, LoweredValue) else self.em.constant(v, aval) for v in (x, y)]
+        return LoweredValue(self.em, self.em.select(pred.value, x, y))
 
     @staticmethod
-    def eps(x: Spelled) -> float:
+    def eps(x: LoweredValue) -> float:
         return float(np.finfo(x.dtype).eps)
 
-    def loop(self, step: Callable, active: Spelled, state, limit: int) -> list:
+    def loop(self, step: Callable, active: LoweredValue, state, limit: int) -> list:
         """Repeat `state, going = step(i, *state)` for i = 1, 2, … while any element goes on, at most `limit` times.
 
         Elements that no longer go on keep their state, so that a result depends on its own operands alone.
@@ -194,14 +194,14 @@ class Program:
             return [em.op("and", more.aval, more, self._any(active))]
 
         def body(i, active, *values):
-            old = [Spelled(em, v) for v in values]
-            new, going = step(Spelled(em, i), *old)
+            old = [LoweredValue(em, v) for v in values]
+            new, going = step(LoweredValue(em, i), *old)
             kept = [em.select(active, n.value, s) for n, s in zip(new, values)]
             active = em.op("and", active.aval, active, going.value)
             return [em.op("add", number, i, em.constant(1, number)), active, *kept]
 
         start = [em.constant(1, number), active.value, *[s.value for s in state]]
-        return [Spelled(em, v) for v in em.while_loop(start, cond, body)[2:]]
+        return [LoweredValue(em, v) for v in em.while_loop(start, cond, body)[2:]]
 
     def _any(self, active):
         flag = make_aval((), _BOOL)
@@ -220,7 +220,7 @@ def program(formula: Callable) -> Callable:
         avals = [make_aval(v.aval.shape, wide) for v in values]
 
         def body(*xs):
-            return [formula(Program(em), *[Spelled(em, x) for x in xs]).value]
+            return [formula(Program(em), *[LoweredValue(em, x) for x in xs]).value]
 
         symbol = em.define(formula.__name__.strip("_"), avals, body)
         result, = em.call(symbol, [make_aval(out.shape, wide)], *values)

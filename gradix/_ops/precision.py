@@ -37,7 +37,7 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """A product spelled out: the operands' types, the accumulator's, and how many products make one."""
+    """What a product is made of: the types of operands and accumulator, and the number of products of parts."""
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -122,7 +122,7 @@ def precision_asked(precision, lhs_dtype) -> tuple[str, ...] | dict[str, Any] | 
 
 
 def _algorithm(precision, lhs_dtype) -> tuple:
-    """The seven fields of an algorithm, with types in MLIR's spelling."""
+    """The seven fields of an algorithm, with types as MLIR writes them."""
     if isinstance(precision, DotAlgorithm):
         return (*map(_type_name, precision[:3]), *precision[3:])
     name = precision.name

@@ -1,4 +1,4 @@
-"""Calls of programs whose devices wait for each other: what this process is in, for those that ask why nothing goes on."""
+"""Calls of programs whose devices wait for each other, recorded to explain why a call does not end."""
 from __future__ import annotations
 
 import collections
@@ -37,12 +37,12 @@ class Call(NamedTuple):
     path: int = 0
 
     def told(self, is_in: bool) -> str:
-        """What the other processes are told of it."""
+        """What the other processes learn of it."""
         return f"{self.number}|{self.path:x}|{self.digest}|{'in' if is_in else 'done'}|{self.name}"
 
 
 class Told(NamedTuple):
-    """What another process told of its last call."""
+    """What another process says of its last call."""
 
     number: int
     path: int
@@ -101,7 +101,7 @@ def explanation(rank: int, mine: Call, others: dict[int, Told | None], seconds: 
     """Why a call does not end, and whether it never will: another process is in another program.
 
     Args:
-        others: what each told last; None for one that told nothing.
+        others: what each said last; None for a silent one.
     """
     lines, never = [], False
     for i, other in sorted(others.items()):

@@ -29,7 +29,7 @@ def sort(x, out) -> None:
 
 
 def sort_numbers(_, out) -> None:
-    """Each row of the result in order, whose memory has the operand; of no zeros and NaNs that would have to be told apart."""
+    """Sort each row of `out` in place, without the care that zeros and NaNs need."""
     _by_rows(_put_in_order, out, out)
 
 

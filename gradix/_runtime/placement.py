@@ -39,7 +39,7 @@ def sharding_of(array) -> Sharding:
 
 
 class Home(NamedTuple):
-    """The devices a program runs on, in order, and the mesh that shardings of its results are told on."""
+    """The devices a program runs on, in order, and the mesh of its results' shardings."""
 
     devices: tuple
     mesh: Mesh | None

@@ -52,7 +52,7 @@ def fetch(array: ArrayImpl):
 
 
 class Donation:
-    """What took the memory of a call's donated arguments: kept with each, for the error of who uses it again."""
+    """The call that reused the memory of donated arguments: kept with each, for the error of using it again."""
 
     __slots__ = ("debug", "name", "place")
 

@@ -27,8 +27,8 @@ _BUFFER = struct.Struct("@NPiPqP")                      # dtype, data, rank, dim
 _API = struct.Struct("@NPNPiiPP")                       # its version, with a head of its own; ...; the maker of errors
 _Bytes = c_char * (1 << 62)                             # at any address as many as are asked for
 _MEMORY = _Bytes.from_address(0)                        # out of which structures are read by address
-# A block of this size, given back untouched, makes glibc keep for the next call what is freed at the end of its heap, up to
-# twice as much, instead of returning it to the system and fetching it again page by page: half the time of some sorts.
+# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the next call. Otherwise the
+# heap's end goes back to the system, and each sort fetches it again page by page.
 _KEPT = 31 << 20
 _METADATA, _EXECUTE, _INTERNAL = 1, 3, 13               # a kind of extension, a stage, the code of an error
 _DTYPES = {kind: np.dtype(dtype) for kind, dtype in {

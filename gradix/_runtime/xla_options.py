@@ -87,7 +87,7 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
             flags["xla_cpu_prefer_vector_width"] = 128
         if opts.small_dots:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
-        elif opts.spread_convolutions:          # what there is by default, but convolutions
+        elif opts.spread_convolutions:          # the default set of kernels without convolutions
             flags["xla_cpu_experimental_ynn_fusion_type"] = "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
     if opts.quick:
         flags["xla_backend_optimization_level"] = 0

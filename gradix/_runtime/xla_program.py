@@ -100,7 +100,7 @@ def _largest() -> int:
     """
     try:
         return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):           # not told on this system
+    except (AttributeError, OSError, ValueError):           # this system does not say
         return 1 << 44
 
 

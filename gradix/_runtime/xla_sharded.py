@@ -176,8 +176,8 @@ class PartitionedExecutable(Executable):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
         self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
-        told = loaded.get_output_shardings() if any(w is None for w in wanted) else None
-        self.out_shardings = [w if w is not None else _told(told, i, devices, mesh, a.ndim)
+        chosen = loaded.get_output_shardings() if any(w is None for w in wanted) else None
+        self.out_shardings = [w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
                               for i, (w, a) in enumerate(zip(wanted, self.out_avals))]
         self.handlers = [_handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)]
         self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
@@ -220,10 +220,10 @@ def _name_of(text: str) -> tuple[str, str]:
     return found[1] if found else "", hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _told(told, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
-    if not told:
+def _chosen(shardings, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
+    if not shardings:
         return GSPMDSharding(devices) if mesh is None else sharding_of_replicated(mesh, ndim)
-    return sharding_of(told[i], devices, mesh, ndim)
+    return sharding_of(shardings[i], devices, mesh, ndim)
 
 
 def sharding_of_replicated(mesh: Mesh, ndim: int) -> Sharding:

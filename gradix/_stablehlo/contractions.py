@@ -16,7 +16,8 @@ class Contractions(Communication):
         """Contract `x` with `y`.
 
         Args:
-            contracted: the axes that are summed over, of `x` and of `y`; likewise `batched`, those that are kept in step.
+            contracted: the axes of `x` and of `y` that are summed over.
+            batched: the axes of `x` and of `y` that run together and stay.
             precision: names of one for each operand, or the fields of an algorithm; see `_ops/precision.py`.
         """
         (left, right), (x_batch, y_batch) = contracted, batched

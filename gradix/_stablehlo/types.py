@@ -28,7 +28,7 @@ def storage_dtype(dtype) -> np.dtype:
 
 
 def element_type(dtype) -> str:
-    """The MLIR spelling of a dtype's physical form: f32, i1, ui8, complex<f64>."""
+    """How MLIR writes the physical form of a dtype: f32, i1, ui8, complex<f64>."""
     found = _elements.get(dtype)
     if found is None:
         found = _ELEMENTS.get(storage_dtype(dtype).name)

@@ -30,7 +30,7 @@ class Value:
 
     @property
     def transposed(self) -> tuple[Value, tuple] | None:
-        """What it is the transpose of, and the permutation."""
+        """The value that this one transposes, and the permutation."""
         return self.definition[1:] if self._is_made_by("transpose") else None
 
     @property

@@ -35,7 +35,7 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _key(eqn: JaxprEqn):
-    """What decides an equation's results; None when that cannot be told."""
+    """What decides an equation's results; None if unknown."""
     operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
     try:
         key = eqn.primitive, operands, tuple([(k, type(p), p) for k, p in eqn.params.items()])

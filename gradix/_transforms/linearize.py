@@ -91,7 +91,7 @@ class LinearProgram:
 
         `lives` of None says that the caller knows of none; see `gradix._transforms.masked_pull`.
         """
-        total, masks = [None] * self.count, Masks(self.eqns, told=lives is not None)
+        total, masks = [None] * self.count, Masks(self.eqns, given=lives is not None)
         for i, (index, ct) in enumerate(zip(self.outs, cts)):
             if index is not None and ct is not None:
                 masks.add(total, index, ct, lives[i] if lives else None)

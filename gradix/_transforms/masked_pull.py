@@ -17,14 +17,14 @@ class Masks:
 
     Args:
         eqns: the equations of the tape.
-        told: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may be
+        given: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may be
             infinite, which is looked up when a selection is met.
     """
 
     __slots__ = ("live", "eqns", "wanted")
 
-    def __init__(self, eqns: list, told: bool):
-        self.eqns, self.wanted = eqns, True if told else None
+    def __init__(self, eqns: list, given: bool):
+        self.eqns, self.wanted = eqns, True if given else None
         self.live: dict[int, Live] = {}
 
     def add(self, total: list, index: int, ct, live: Live | None) -> None:

@@ -15,7 +15,7 @@ _DEPTH = 2                 # derivatives around a further one from which on to s
 
 
 def key_of(prim, args, params):
-    """What tells an operation from others: operands by identity, numbers by value; None if that cannot be told."""
+    """The identity of an operation: its operands by identity, numbers by value; None if unknown."""
     if prim.effectful and prim.effects(params):
         return None
     operands = tuple([(a.aval, a.host.tobytes()) if type(a) is ArrayImpl and not a.aval.shape

@@ -1,4 +1,4 @@
-"""How exported programs are divided among devices: taken from what `jit` was told, written to files, and asked for at calls."""
+"""How exported programs are divided among devices: taken from the arguments of `jit`, written to files, and asked for at calls."""
 from __future__ import annotations
 
 from functools import lru_cache

@@ -70,7 +70,7 @@ def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def user_context(traceback: SourceInfo | None, *, name_stack: NameStack | None = None) -> Iterator[None]:
-    """Context manager: what is recorded inside comes from a place, and has names, told here; for interpreters of programs.
+    """Context manager for interpreters of programs: what is recorded inside gets this place and these names.
 
     Example:
         >>> import gradix

@@ -1,4 +1,4 @@
-"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter that spells programs as text."""
+"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter that writes programs as text."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from gradix._stablehlo.emitter import Emitter
 
 
 class ModuleContext:
-    """What a lowering rule is told of the module."""
+    """What a lowering rule gets to know of the module."""
 
     def __init__(self, module, emitter: Emitter):
         self.module, self.emitter = module, emitter
@@ -29,7 +29,7 @@ class ModuleContext:
 
 
 class LoweringRuleContext:
-    """What a lowering rule is told of its operation: the types of operands and results, and the module."""
+    """What a lowering rule gets to know of its operation: the types of operands and results, and the module."""
 
     def __init__(self, module_context: ModuleContext, primitive: Primitive | None, avals_in, avals_out, **others):
         self.module_context, self.primitive = module_context, primitive

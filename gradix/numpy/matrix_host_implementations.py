@@ -89,7 +89,7 @@ def _symmetric(a, symmetrize_input) -> bool:
 
 
 def _mean_of_triangles(x, half):
-    """A symmetric matrix, told to be column after column, which spares LAPACK a copy."""
+    """A symmetric matrix, labelled as stored column after column, which spares LAPACK a copy."""
     found = np.add(x, x.T)
     return np.multiply(found, half, found).T
 

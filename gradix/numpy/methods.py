@@ -242,7 +242,7 @@ def _flat(self):
 
 
 def _method(function: Any) -> Any:
-    """A function of the array as a method: the same code, told with `self` in place of its first argument."""
+    """A function of the array as a method: the same code, with `self` as the name of its first argument."""
     made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
     made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"

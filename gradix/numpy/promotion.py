@@ -41,7 +41,7 @@ def number(x, dtype, weak: bool = False) -> Any:
         OverflowError: an int fits neither `dtype` nor the default integer dtype.
     """
     try:
-        key = (x or repr(x), dtype, weak)               # zeros by their spelling: 0.0 equals -0.0
+        key = (x or repr(x), dtype, weak)               # zeros by their text: 0.0 equals -0.0
     except InconclusiveDimensionOperation:
         return convert(as_array(x), dtype, weak)
     found = _numbers.get(key)

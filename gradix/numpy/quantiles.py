@@ -167,7 +167,7 @@ def _fraction(name: str, q):
 
 
 def _check_options(name: str, out, overwrite_input, method: str = "linear", weights=None) -> None:
-    """Raise for options that these functions do not have, and for those that do not go together."""
+    """Raise for options that these functions do not have, or that exclude each other."""
     no_out(name, out)
     if overwrite_input:
         raise ValueError(f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable.")

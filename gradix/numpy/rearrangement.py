@@ -231,7 +231,7 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
 
 
 def _delete_traced(x, obj, axis: int, n: int):
-    """Without traced positions: those that stay are moved up by the number of removed ones before them."""
+    """Without traced positions: each element that stays moves up by the number of removed ones before it."""
     count = n - obj.aval.size
     if is_known_at_most(count, 0):
         return lax.slice_in_dim(x, 0, 0, axis=axis)

@@ -87,7 +87,7 @@ def _layout(dtype) -> _Layout:
     return found
 
 
-_ZERO, _ONE = 0.0, 1.0      # the usual bounds, told by identity
+_ZERO, _ONE = 0.0, 1.0      # the usual bounds, recognised by identity
 
 
 def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None) -> Array:

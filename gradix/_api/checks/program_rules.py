@@ -125,7 +125,7 @@ def _along(going, x):
 
 
 def _of_the_going(going, carry) -> list:
-    """The carries, with that of one loop that still runs in place of those that are done: what these met is no error."""
+    """The carries, where loops that have ended get the carry of one that still runs: what they go on to meet is no error."""
     n, k = going.size, going.ndim
     first = argmax(reshape(going, (n,)), 0, np.dtype("int32"))
     given = []

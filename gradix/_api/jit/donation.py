@@ -88,7 +88,7 @@ def _is_viewed(x: ArrayImpl) -> bool:
 
 
 def _holders(x) -> list[int]:
-    """How many refer to the host form of an array, and to what it is a view of: NumPy's views of it hold one of both."""
+    """The number of references to the host form of an array and to its base: each NumPy view of it holds one of either."""
     arrays = [x._host, x._host.base] if isinstance(x._host.base, np.ndarray) else [x._host]
     return [sys.getrefcount(a) for a in arrays]
 

@@ -28,7 +28,7 @@ class Explanation:
         return sum([e.kind == kind for e in self.events])
 
     def seconds(self, kind: str) -> float:
-        """The time they took together."""
+        """Their time altogether."""
         return sum([e.seconds for e in self.events if e.kind == kind])
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ class Same:
 
 
 class NoFingerprint(TypeError):
-    """A value has neither a hash nor content that can be told."""
+    """A value has neither a hash nor content that can be compared."""
 
 
 def fingerprint(value: Any) -> Any:

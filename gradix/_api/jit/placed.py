@@ -25,7 +25,7 @@ _options = _config.state
 
 
 class Shardings:
-    """What `jit` was told of where arguments and results are to lie."""
+    """Where the arguments of `jit` ask for arguments and results to lie."""
 
     __slots__ = ("ins", "outs", "device")
 
@@ -241,7 +241,7 @@ def unplaced(x):
 
 
 def shardings_of(ins, outs, device) -> Shardings | None:
-    """What `jit` is told of places; None for nothing.
+    """The places that the arguments of `jit` ask for; None without any.
 
     Raises:
         ValueError: both a device and shardings are given.

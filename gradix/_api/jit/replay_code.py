@@ -199,7 +199,7 @@ class Writer:
         body = "\n        ".join([line.code for line in self.lines]) or "pass"
         taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host" for i, name in enumerate(self.inputs)])
         names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
-        # the inputs hide the names of the same spelling in the namespace
+        # the inputs hide equal names in the namespace
         text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n    finally:\n        "
                 f"resume(token)\n    return {result}\n")
         exec(compile(text, "<replayed>", "exec"), self.names)

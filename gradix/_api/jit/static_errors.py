@@ -1,4 +1,4 @@
-"""What to raise for static arguments that cannot be told apart."""
+"""What to raise for static arguments that cannot be compared."""
 from __future__ import annotations
 
 

@@ -81,7 +81,7 @@ class Traced:
         return program([*self.consts, *leaves])
 
     def run_donating(self, program: Program, leaves):
-        """As `run`; the arguments whose memory a result took over have no value any more."""
+        """As `run`; donated arguments whose memory a result reuses lose their values."""
         n, donated = len(self.consts), self.donated
         args = [*self.consts, *leaves]
         if self.strict:

@@ -237,7 +237,7 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
 
 
 def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name) -> Any:
-    """`shard_map` over one axis of the mesh in force, told by the numbers of axes in place of specs.
+    """`shard_map` over one axis of the mesh in force, with numbers of axes in place of specs.
 
     Args:
         f: the function of one part. Without it, a decorator is returned.

@@ -25,7 +25,7 @@ from gradix._core.dimensions.polynomials import (
 
 fractions = lazy_module("fractions")
 _STEPS = 48             # facts tried in one proof
-_CASES = 3              # how many of max and min in an expression are told apart
+_CASES = 3              # how many of max and min in an expression are distinguished
 
 
 def bounds(x) -> tuple:
@@ -154,7 +154,7 @@ class _Proof:
         self.facts = self._collect(x)
 
     def _collect(self, x) -> list:
-        """The facts about the atoms of an expression and about those that come with them."""
+        """The facts about the atoms of an expression, and about the atoms that these facts mention."""
         found: dict = dict.fromkeys(self.scope.constraint_facts)
         seen: set = set()
         todo = _atoms(x.terms)

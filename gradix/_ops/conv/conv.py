@@ -186,7 +186,7 @@ def _sizes(lhs, rhs, out, numbers, lhs_dilation, rhs_dilation, strides):
 
 def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
                    feature_group_count=1, batch_group_count=1, **params):
-    """The result's cotangent convolved with the kernel turned round, its features exchanged within each group."""
+    """The result's cotangent convolved with the reversed kernel, whose features are exchanged within each group."""
     if not ct.aval.size or not rhs.aval.size:
         return zeros(lhs.aval)
     lhs_spec, rhs_spec, out_spec = dimension_numbers

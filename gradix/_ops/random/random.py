@@ -36,7 +36,7 @@ def _check_key(name: str, aval, impl: str | None = None) -> None:
 class _Keys(NonDifferentiable, Primitive):
     """Base of the primitives that make or use keys; results have no derivative.
 
-    The parameter `impl` of those that use keys tells host rules whose they are: they are stored alike.
+    Keys of all generators are stored alike: the parameter `impl` says to host rules which generator a key is of.
     """
 
     def show(self, params):

@@ -16,7 +16,7 @@ def stretched(x, dilation, padding, fill=0):
 
 
 def unstretched(wide, shape, dilation, padding):
-    """The elements of an array laid out by `stretched`; zero for those that it crops."""
+    """The elements of an array laid out by `stretched`; elements cropped there are zero."""
     full = [0 if n == 0 else (n - 1) * d + 1 for n, d in zip(shape, dilation)]
     crops = [(max(-low, 0), max(-high, 0)) for low, high in padding]
     whole = np.pad(wide, crops) if any(a or b for a, b in crops) else wide

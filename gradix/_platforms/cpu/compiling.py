@@ -95,9 +95,9 @@ _SHALLOW = 24           # what the library that divides loses on a multiplicatio
 def has_convolutions_to_divide(facts, cores: int) -> bool:
     """Whether float32 convolutions are to go to the library of XLA:CPU that divides each among cores.
 
-    Of its two libraries the one that XLA prefers keeps most convolutions on one core. The other one takes two to four
-    times as much processor time where there are few input features, so that few of those may be there. The choice is the
-    program's; convolutions of one space axis, or with dilated inputs, go to the second anyway.
+    XLA prefers a library that keeps most convolutions on one core. The library that divides them takes more processor
+    time where there are few input features (docs/kernels.md), and one choice holds for the whole program. Convolutions
+    of one space axis, or with dilated inputs, are divided in any case.
     """
     gain = loss = 0
     for c in facts.convolutions if cores > 1 else ():

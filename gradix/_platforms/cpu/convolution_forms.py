@@ -48,7 +48,7 @@ class Forms:
     # -- words ----------------------------------------------------------------------------------------------------
 
     def padded(self, x, low, high, interior):
-        """`x` with zeros around and between the elements of its axes after the first; what is not told of is left."""
+        """`x` with zeros around and between the elements of its axes after the first; axes without an entry stay as they are."""
         config = [(0, *v, *[0] * (x.aval.ndim - 1 - len(v))) for v in (low, high, interior)]
         if not any(map(any, config)):
             return x
@@ -59,7 +59,7 @@ class Forms:
                           self.em.constant(0, make_aval((), x.aval.dtype)), attrs=", ".join(texts))
 
     def every(self, x, starts, counts, steps):
-        """From each axis after the first, `counts` elements `steps` apart; all of those that are not told of."""
+        """From each axis after the first, `counts` elements `steps` apart; axes without an entry are kept whole."""
         rest = x.aval.shape[len(counts) + 1:]
         starts, steps = (0, *starts, *[0] * len(rest)), (1, *steps, *[1] * len(rest))
         shape = (x.aval.shape[0], *counts, *rest)

@@ -28,9 +28,11 @@ from gradix._platforms.cpu.convolution_sums import (
 from gradix._platforms.records import Rewrite
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
-_TAPS, _SUMS, _GROUPS = 64, 25, 32  # places of a kernel, those that are sums over the input, and groups, written out one by one
-_THIN, _WIDER = 16, 24              # features that XLA's library is slow to make of less than as many, and what it is quick to make
-_POSITIONS = 1024                   # of a kernel, from which that shows
+# Up to so many places of a kernel, places that are sums over the input, and groups are written out one by one.
+_TAPS, _SUMS, _GROUPS = 64, 25, 32
+# XLA's library is slow on fewer input features than `_THIN`, unless it makes as many as `_WIDER` of them.
+_THIN, _WIDER = 16, 24
+_POSITIONS = 1024                   # positions of a kernel, from which that shows
 
 
 class _Case(NamedTuple):
@@ -106,7 +108,7 @@ def _is_product(c: _Case) -> bool:
 
 
 def _is_short(c: _Case) -> bool:
-    # Vectors whose layout is the library's own compile as one call of it, in a tenth of the time.
+    # Vectors in the layout of the library compile to one call of it, much sooner.
     called = len(c.axes) == 1 and (c.rows == 1 or c.out_features == 2)
     return c.alone and not called and is_short(c.out.dtype, c.places * c.inputs * c.spread, c.features, c.rows * c.results,
                                                c.axes[-1].stride, c.featured)

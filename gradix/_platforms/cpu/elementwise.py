@@ -15,7 +15,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import FLOAT
 from gradix._core.jaxpr import Literal
 from gradix._ops.arithmetic import rem_p
-from gradix._ops.formulas import Spelled
+from gradix._ops.formulas import LoweredValue
 from gradix._ops.special.erf import erf_inv_p, erf_p, erfc_p
 from gradix._ops.special.gamma import lgamma_p
 from gradix._ops.transcendental import cbrt_p, exp2_p, exp_p, expm1_p, log1p_p, log_p, pow_p, rsqrt_p, sqrt_p
@@ -55,7 +55,7 @@ def _called(em, out, formula: Callable, *xs):
 
     def body(*values):
         m = Vectors(em, dtype, rough=out.dtype in _HALVES)
-        return [formula(m, *[m.once(Spelled(em, x)) for x in values]).value]
+        return [formula(m, *[m.once(LoweredValue(em, x)) for x in values]).value]
     aval = make_aval(out.shape, dtype)
     return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)
 
@@ -114,7 +114,7 @@ def _sine(em, site, x):
         size = _finite_sizes(em, z, wide)
         huge = em.compare(size, em.constant(limit, wide), "GT")
         if dtype == _F32:
-            exact = beyond(Vectors(em, dtype), Spelled(em, z)).value
+            exact = beyond(Vectors(em, dtype), LoweredValue(em, z)).value
         else:
             exact = site.plain(em, em.select(huge, z, em.constant(0, wide)), out=wide)
         return [em.constant(False, found.aval), x, em.select(huge, em.convert(exact, out.dtype), y)]
@@ -156,7 +156,7 @@ def _remainder(em, site, x, y):
     wide, single = make_aval(out.shape, dtype), make_aval(out.shape, _F32)
 
     def odd(x, y):
-        return remainders.is_odd(Vectors(em, dtype), Spelled(em, x), Spelled(em, y)).value
+        return remainders.is_odd(Vectors(em, dtype), LoweredValue(em, x), LoweredValue(em, y)).value
 
     def replace(_, x, y, found):
         where = odd(x, y)

@@ -1,4 +1,4 @@
-"""Functions that XLA:CPU computes with large errors, or on the wrong side of a branch cut, spelled more exactly."""
+"""Functions that XLA:CPU computes with large errors, or on the wrong side of a branch cut, lowered more exactly."""
 from __future__ import annotations
 
 import numpy as np

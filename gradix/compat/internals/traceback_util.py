@@ -25,5 +25,5 @@ def include_frame(frame) -> bool:
 
 
 def api_boundary(function=None, **_):
-    """The function itself: which frames are left out is told by their files."""
+    """The function itself: frames are left out by their files."""
     return (lambda f: f) if function is None else function

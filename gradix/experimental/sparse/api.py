@@ -1,4 +1,4 @@
-"""Sparse arrays of any format: made, and turned into ordinary ones."""
+"""Sparse arrays of any format: made, and converted to ordinary ones."""
 from __future__ import annotations
 
 from typing import Any

@@ -319,7 +319,7 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def _rotated(m, t, z, eps: float):
-    """Rows and columns m - 1 and m turned so that the element of T below the diagonal becomes zero."""
+    """Rows and columns m - 1 and m, rotated so that the element of T below the diagonal becomes zero."""
     rank = t.aval.ndim
     block = lax.dynamic_slice(t, [0] * (rank - 2) + [m - 1, m - 1], (*t.aval.shape[:-2], 2, 2))
     a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))

@@ -107,7 +107,7 @@ def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int 
         Zxx: what `stft` gives.
         fs: as for `stft`.
         window: as for `stft`.
-        nperseg: the length of segments; by default told by the number of frequencies.
+        nperseg: the length of segments; by default it follows from the number of frequencies.
         noverlap: by how many samples they overlap; half of them by default.
         nfft: the length of the transform; by default told by the number of frequencies.
         input_onesided: there are no negative frequencies.

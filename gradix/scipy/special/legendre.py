@@ -156,7 +156,7 @@ def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = 
         theta: polar angles, between 0 and π.
         phi: azimuthal angles.
         diff_n: must be None.
-        n_max: the highest degree; told by `n` where its values are known, and needed while compiling.
+        n_max: the highest degree; by default that of `n`, whose values must be known then.
 
     Returns:
         Complex numbers, of the shape the arguments broadcast to.

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.formulas import Spelled
+from gradix._ops.formulas import LoweredValue
 from gradix._platforms.cpu.vectors.coefficients import COSINE, SINE, SINGLE
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
@@ -33,12 +33,12 @@ def _table() -> np.ndarray:
     return rows
 
 
-def _look_up(m, row: np.ndarray, index: Spelled) -> Spelled:
+def _look_up(m, row: np.ndarray, index: LoweredValue) -> LoweredValue:
     em, aval = m.em, index.value.aval
     values = em.op("gather", make_aval(aval.shape, _F64), em.constant(row, make_aval(row.shape, _F64)), index.value, attrs=(
         f"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = {aval.ndim}>, "
         "slice_sizes = array<i64: 1>, indices_are_sorted = false"))
-    return Spelled(em, values)
+    return LoweredValue(em, values)
 
 
 def _parts(m, x):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.formulas import Program, Spelled
+from gradix._ops.formulas import LoweredValue, Program
 
 _F64 = np.dtype("float64")
 
@@ -34,25 +34,25 @@ class Vectors(Program):
         self.sign_bit = int(np.iinfo(self.word).min)
         self.shifter = 1.5 * 2.0**self.fraction         # whole numbers added to it show in its last bits
 
-    def number(self, value: float, like: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.constant(value, like.value.aval))
+    def number(self, value: float, like: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.constant(value, like.value.aval))
 
-    def convert(self, x: Spelled, dtype) -> Spelled:
-        return Spelled(self.em, self.em.convert(x.value, dtype))
+    def convert(self, x: LoweredValue, dtype) -> LoweredValue:
+        return LoweredValue(self.em, self.em.convert(x.value, dtype))
 
-    def bits(self, x: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word)))
+    def bits(self, x: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word)))
 
-    def floats(self, i: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype)))
+    def floats(self, i: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype)))
 
-    def round(self, x: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.op("round_nearest_even", x.value.aval, x.value))
+    def round(self, x: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.op("round_nearest_even", x.value.aval, x.value))
 
-    def floor(self, x: Spelled) -> Spelled:
-        return Spelled(self.em, self.em.op("floor", x.value.aval, x.value))
+    def floor(self, x: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.op("floor", x.value.aval, x.value))
 
-    def polynomial(self, coefficients, x: Spelled, paired: bool | None = None) -> Spelled:
+    def polynomial(self, coefficients, x: LoweredValue, paired: bool | None = None) -> LoweredValue:
         """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction.
 
         `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the one before. Loops of
@@ -66,14 +66,14 @@ class Vectors(Program):
         return self._horner(pairs, x * x) * x + first
 
     @staticmethod
-    def _horner(coefficients, x: Spelled) -> Spelled:
+    def _horner(coefficients, x: LoweredValue) -> LoweredValue:
         *rest, last, total = coefficients
         total = x * total + last
         for c in reversed(rest):
             total = total * x + c
         return total
 
-    def once(self, x: Spelled) -> Spelled:
+    def once(self, x: LoweredValue) -> LoweredValue:
         """`x` itself, by way of its bits, taken apart and put together: a value with one user, which LLVM sees through.
 
         XLA computes an operand such as e^x, which it holds dear, in a loop of its own where it has several users.
@@ -83,42 +83,42 @@ class Vectors(Program):
 
     # -- signs and limits -------------------------------------------------------------------------------------------
 
-    def sign(self, x: Spelled) -> Spelled:
+    def sign(self, x: LoweredValue) -> LoweredValue:
         """The sign bit, as a word."""
         return self.bits(x) & self.sign_bit
 
-    def signed(self, x: Spelled, sign: Spelled) -> Spelled:
+    def signed(self, x: LoweredValue, sign: LoweredValue) -> LoweredValue:
         """`x`, negated where the word `sign` has the sign bit."""
         return self.floats(self.bits(x) ^ sign)
 
-    def at_most(self, x: Spelled, limit: float) -> Spelled:
+    def at_most(self, x: LoweredValue, limit: float) -> LoweredValue:
         """min(x, limit), NaN where `x` is."""
         return self.where(x > limit, limit, x)
 
-    def at_least(self, x: Spelled, limit: float) -> Spelled:
+    def at_least(self, x: LoweredValue, limit: float) -> LoweredValue:
         """max(x, limit), NaN where `x` is."""
         return self.where(x < limit, limit, x)
 
-    def odd(self, x: Spelled, y: Spelled, size: Spelled) -> Spelled:
+    def odd(self, x: LoweredValue, y: LoweredValue, size: LoweredValue) -> LoweredValue:
         """`y`, but `x` itself, denormals and zeros of both signs too, where it is so small that x + x³ = x."""
         return self.where(size < 2.0**-(self.fraction // 2 + 2), x, y)
 
     # -- powers of two ----------------------------------------------------------------------------------------------
 
-    def nearest(self, x: Spelled) -> tuple[Spelled, Spelled]:
+    def nearest(self, x: LoweredValue) -> tuple[LoweredValue, LoweredValue]:
         """The nearest whole number, and for those below 2²¹ a word that ends with its bits."""
         k = self.round(x)
         return k, self.bits(k + self.shifter)
 
-    def power_of_two(self, k: Spelled) -> Spelled:
+    def power_of_two(self, k: LoweredValue) -> LoweredValue:
         """2ᵏ of a word that ends with the bits of k, in the range of normal numbers."""
         return self.floats((k << self.fraction) + self.one)
 
-    def times_power(self, x: Spelled, k: Spelled) -> Spelled:
+    def times_power(self, x: LoweredValue, k: LoweredValue) -> LoweredValue:
         """x·2ᵏ, where both are in the range of normal numbers."""
         return self.floats(self.bits(x) + (k << self.fraction))
 
-    def parted(self, x: Spelled) -> tuple[Spelled, Spelled, Spelled]:
+    def parted(self, x: LoweredValue) -> tuple[LoweredValue, LoweredValue, LoweredValue]:
         """e, 2ᵉ as bits to add to an exponent, and m of x = m·2ᵉ, √½ ≤ m < √2, of a positive normal number."""
         bits = self.bits(x)
         least = int(np.sqrt(0.5).astype(self.dtype).view(self.word))
@@ -131,19 +131,19 @@ class Vectors(Program):
             e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (self.shifter + bias)
         return e, power, self.floats(bits - power)
 
-    def shift_right(self, x: Spelled, places: int) -> Spelled:
+    def shift_right(self, x: LoweredValue, places: int) -> LoweredValue:
         """Of a word that is not negative: AVX2 has no arithmetic shift of int64."""
         count = self.em.constant(places, x.value.aval)
-        return Spelled(self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count))
+        return LoweredValue(self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count))
 
     # -- sums and products ------------------------------------------------------------------------------------------
 
-    def sum(self, x: Spelled, y: Spelled) -> tuple[Spelled, Spelled]:
+    def sum(self, x: LoweredValue, y: LoweredValue) -> tuple[LoweredValue, LoweredValue]:
         """x + y as two numbers (Knuth, TAOCP 2, 4.2.2)."""
         total = x + y
         part = total - x
         return total, (x - (total - part)) + (y - part)
 
-    def high(self, x: Spelled) -> Spelled:
+    def high(self, x: LoweredValue) -> LoweredValue:
         """The upper half of the digits of `x`: products of two such numbers are exact."""
         return self.floats(self.bits(x) & -(1 << (self.fraction + 2) // 2))

@@ -132,7 +132,7 @@ def _orthogonal(basis, w, k):
 
 
 def _rotated(column, rotations, k):
-    """The column after the rotations before it, and the one that makes its last element zero."""
+    """The column after the previous rotations, and the rotation that makes its last element zero."""
     def turn(i, column):
         (c, s), top, low = rotations[i], column[i], column[i + 1]
         return column.at[i].set(c * top + s * low).at[i + 1].set(-lax.conj(s) * top + c * low if _complex(column) else

@@ -161,7 +161,7 @@ def _wrapped(angle):
 # -- rotated vectors -----------------------------------------------------------------------------------------------
 
 def rotated(q, vectors, inverse: bool):
-    """Vectors turned by rotations; leading axes broadcast."""
+    """Vectors rotated; leading axes broadcast."""
     matrix = to_matrix(q)
     matrix = matrix.mT if inverse else matrix
     try:

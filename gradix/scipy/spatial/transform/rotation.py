@@ -99,11 +99,11 @@ class Rotation(NamedTuple):
         return type(self)(quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat)))
 
     def apply(self, vectors, inverse: bool = False):
-        """Vectors turned.
+        """Vectors rotated.
 
         Args:
             vectors: shape (..., 3); their number and that of the rotations broadcast.
-            inverse: turn them back.
+            inverse: rotate them back.
         """
         q, v = promote_dtypes_inexact("Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3))
         return quaternions.rotated(q, v, inverse)
