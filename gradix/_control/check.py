@@ -31,7 +31,8 @@ class Site(NamedTuple):
 class Check(Primitive):
     """Fails where `code`, an int32 scalar, is not 0: then check `sites[code - 1]` did, with what `words` hold.
 
-    Of kind "debug" it does nothing where nobody takes the error out; "raise" comes of a jitted function with checks of its own.
+    Of kind "debug" it does nothing where nobody takes the error out; "raise" comes of a jitted function with checks of
+    its own.
     """
 
     multiple_results = True
@@ -58,12 +59,14 @@ class Check(Primitive):
 
     def lower(self, em, outs, *args, sites, kind):
         if kind == "raise":
-            raise ValueError("a function of jit(f, check=...) is called in a loop or branch that is compiled without jit: compiled "
-                             f"code cannot raise. Put the loop into a jitted function. The check is at {sites[0].place}.")
+            raise ValueError("a function of jit(f, check=...) is called in a loop or branch that is compiled without "
+                             "jit: compiled code cannot raise. Put the loop into a jitted function. The check is at "
+                             f"{sites[0].place}.")
         if kind != "debug":
             raise ValueError(
-                "Cannot abstractly evaluate a checkify.check which was not functionalized: compiled code cannot raise. Make the "
-                f"error a result with checkify.checkify(f), or compile with jit(f, check=\"user\"). It is at {sites[0].place}.")
+                "Cannot abstractly evaluate a checkify.check which was not functionalized: compiled code cannot "
+                "raise. Make the error a result with checkify.checkify(f), or compile with jit(f, check=\"user\"). "
+                f"It is at {sites[0].place}.")
         return []
 
     def show(self, params):
@@ -83,7 +86,8 @@ def first_failed(code, words) -> list:
     if not n:
         return [as_array(np.int32(0)), as_array(np.zeros(k, np.uint32))]
     at = argmax(ne(code, np.int32(0)), 0, np.dtype("int32"))
-    return [reshape(dynamic_slice(code, (at,), (1,)), ()), reshape(dynamic_slice(words, (at, np.int32(0)), (1, k)), (k,))]
+    return [reshape(dynamic_slice(code, (at,), (1,)), ()),
+            reshape(dynamic_slice(words, (at, np.int32(0)), (1, k)), (k,))]
 
 
 def raise_failed(code: ArrayImpl, words: ArrayImpl, sites) -> None:

@@ -114,7 +114,8 @@ class Cond(Primitive):
                                       "the branch.")
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
         apart = [k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects]
-        results = {k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes) for k in apart}
+        results = {k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes)
+                   for k in apart}
         ready = [r for k in apart for r in results[k]]
 
         def every(i, *xs):

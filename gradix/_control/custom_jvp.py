@@ -67,7 +67,8 @@ class CustomJVPCall(RuledCall):
 
         def mapped_jvp(primals, tangents):
             present = [t is not None for t in tangents]
-            t_axes = [a if is_differentiable(p.aval) else None for p, a, there in zip(primals, in_axes, present) if there]
+            t_axes = [a if is_differentiable(p.aval) else None
+                      for p, a, there in zip(primals, in_axes, present) if there]
             outs, out_axes = batch(lambda *xs: _flat_rule(jvp, present, xs), axis,
                                    [*primals, *[t for t in tangents if t is not None]], [*in_axes, *t_axes])
             outs = [to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, out_axes)]
@@ -137,8 +138,8 @@ def top_trace(args):
 def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, symbolic_zeros: bool = False) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
-    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule gets None for a tangent
-    that is zero. Concrete arguments just run the function; in
+    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule gets None for a
+    tangent that is zero. Concrete arguments just run the function; in
     forward or reverse mode the rule runs at once, untraced.
     """
     top = top_trace(args)

@@ -15,7 +15,8 @@ from gradix._transforms.jvp import jvp, jvp_jaxpr
 from gradix._transforms.linearize import linearize, trace_for
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
 
-Rule = Callable[..., tuple[list, list]]        # (size, which operands are mapped, operands) -> results, which are mapped
+# (size, which operands are mapped, operands) -> results, which are mapped
+Rule = Callable[..., tuple[list, list]]
 
 
 class CustomVmapCall(RuledCall):
@@ -37,15 +38,16 @@ class CustomVmapCall(RuledCall):
         if not same_types(got, wanted):
             raise ValueError(f"The vmap rule of the custom_vmap function '{name}' must return, for an axis of size "
                              f"{axis.size}, results of types {[str(a) for a in wanted]}, but returned "
-                             f"{[str(a) for a in got]}. Mapped results have the mapped axis first; mark those without one "
-                             "as not batched.")
+                             f"{[str(a) for a in got]}. Mapped results have the mapped axis first; mark those without "
+                             "one as not batched.")
         return outs, [0 if b else None for b in out_batched]
 
     def jvp(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
         nz = tuple([t is not None for t in tangents])
         both, out_nz = jvp_jaxpr(call_jaxpr, nz)
         outs = bind(custom_vmap_call_p, [*primals, *[t for t in tangents if t is not None]],
-                    {"call_jaxpr": both, "rule": tangent_rule(rule, nz, out_nz, num_consts, name), "num_consts": num_consts,
+                    {"call_jaxpr": both, "rule": tangent_rule(rule, nz, out_nz, num_consts, name),
+                     "num_consts": num_consts,
                      "name": name})
         n = len(out_nz)
         given = iter(outs[n:])
@@ -177,5 +179,6 @@ def call_custom_vmap(function, rule: Rule, args, name: str, debug) -> list:
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     k = len(consts)
     return bind(custom_vmap_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "rule": lambda size, batched, xs: rule(size, batched[k:], xs[k:]), "num_consts": k,
+                {"call_jaxpr": closed, "rule": lambda size, batched, xs: rule(size, batched[k:], xs[k:]),
+                 "num_consts": k,
                  "name": name})

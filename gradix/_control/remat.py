@@ -25,8 +25,9 @@ class Remat(Call):
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         if any(isinstance(e, (IOEffect, OrderedIOEffect)) for e in jaxpr.effects):
-            raise NotImplementedError("checkpoint of a function with an io_callback would run it again in the backward pass. "
-                                      "Take the callback out of the function, or use debug.callback, which may repeat.")
+            raise NotImplementedError("checkpoint of a function with an io_callback would run it again in the "
+                                      "backward pass. Take the callback out of the function, or use debug.callback, "
+                                      "which may repeat.")
         nonzero = tuple([t is not None for t in tangents])
         outs, saved = _run_saving(jaxpr, policy, primals)
         program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])

@@ -120,7 +120,8 @@ class ShardMap(Primitive):
 
     def effects(self, params):
         mine = params["manual_axes"]
-        left = frozenset([e for e in params["jaxpr"].effects if not (isinstance(e, NamedAxisEffect) and e.name in mine)])
+        left = frozenset([e for e in params["jaxpr"].effects
+                          if not (isinstance(e, NamedAxisEffect) and e.name in mine)])
         mesh = params["mesh"]
         return left | {MeshEffect(mesh)} if isinstance(mesh, Mesh) else left
 
@@ -194,7 +195,8 @@ class ShardMap(Primitive):
                            [frozenset(a for p in s for a in axes_of(p)) if checked else frozenset() for s in x_specs])
         known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
         outs = bind(self, [*[a for a, _ in known], *given],
-                    {"jaxpr": back, "in_specs": (*[s for _, s in known], *ct_specs), "out_specs": tuple(x_specs), **params})
+                    {"jaxpr": back, "in_specs": (*[s for _, s in known], *ct_specs), "out_specs": tuple(x_specs),
+                     **params})
         results = iter([o if alive else None for o, alive in zip(outs, live)])
         return [next(results) if is_lin else None for is_lin in linear]
 
@@ -209,7 +211,8 @@ class ShardMap(Primitive):
             mapped, out_axes = batch_jaxpr(jaxpr, inner, tuple(in_axes))
         ins = [s if a is None else _with_entry(s, a, entry) for s, a in zip(in_specs, in_axes)]
         outs = [s if a is None else _with_entry(s, a, entry) for s, a in zip(out_specs, out_axes)]
-        return bind(self, args, {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs), **params}), list(out_axes)
+        return bind(self, args, {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs),
+                                 **params}), list(out_axes)
 
     def dce(self, used, eqn):
         params = eqn.params
@@ -224,12 +227,13 @@ class ShardMap(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, mesh, manual_axes, in_specs, out_specs, **_):
         if em.meshes.devices is None:
-            raise ValueError("shard_map is for the devices of a mesh, and this program is lowered for none. Call it, or lower it "
-                             "with jit.")
+            raise ValueError("shard_map is for the devices of a mesh, and this program is lowered for none. Call it, "
+                             "or lower it with jit.")
         outer = em.manual
         whole = manual_axes | (outer.axes if outer is not None else frozenset())
         is_partial = len(whole) < len(mesh.axis_names)
-        index_avals = [make_aval((mesh.shape[a],), np.dtype("int32")) for a in mesh.axis_names if is_partial and a in manual_axes]
+        index_avals = [make_aval((mesh.shape[a],), np.dtype("int32"))
+                       for a in mesh.axis_names if is_partial and a in manual_axes]
         names = [a for a in mesh.axis_names if is_partial and a in manual_axes]
         numbers = [em.op("iota", a, attrs="iota_dimension = 0 : i64") for a in index_avals]
         ins = [*args, *numbers]
@@ -249,7 +253,8 @@ class ShardMap(Primitive):
             em.manual = outer
         text = em.meshes.text
         attrs = (f"in_shardings = #sdy.sharding_per_value<[{', '.join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])}]>, "
-                 f"out_shardings = #sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
+                 "out_shardings = "
+                 f"#sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
                  f"manual_axes = #sdy<manual_axes{{{', '.join([_quoted(a) for a in mesh.axis_names if a in manual_axes])}}}>")
         return em.ops("sdy.manual_computation", outs, *ins, attrs=attrs, regions=(region,))
 
@@ -297,7 +302,8 @@ def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:
 
     def fitted(*args):
         outs = eval_closed(closed, *args)
-        return [vary(o, v - o.aval.vma) if v - o.aval.vma else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None}) if s else o
+        return [vary(o, v - o.aval.vma)
+                if v - o.aval.vma else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None}) if s else o
                 for o, s, v in zip(outs, sums, varying)]
     return _memo(closed, ("fitted", tuple(sums), tuple(varying)), fitted, closed.in_avals)
 

@@ -44,8 +44,8 @@ class Format:
             raise TypeError(f"Invalid value received for the layout argument: expected None or a Layout, got "
                             f"{self.layout!r} of type {type(self.layout).__name__}.")
         if self.layout is not None and self.sharding is None:
-            raise ValueError(f"Sharding has to be concrete when a layout is given; got {self.layout} without one. Pass a "
-                             "SingleDeviceSharding.")
+            raise ValueError(f"Sharding has to be concrete when a layout is given; got {self.layout} without one. "
+                             "Pass a SingleDeviceSharding.")
 
 
 def row_major(ndim: int) -> Layout:

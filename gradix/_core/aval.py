@@ -60,7 +60,8 @@ class ShapedArray:
         if self.division is not None:
             return self.division
         mesh = _options.gradix_mesh
-        return NamedSharding(empty_abstract_mesh if mesh is None else mesh.abstract_mesh, PartitionSpec(*[None] * self.ndim))
+        return NamedSharding(empty_abstract_mesh if mesh is None else mesh.abstract_mesh,
+                             PartitionSpec(*[None] * self.ndim))
 
     def strip_weak_type(self) -> ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
@@ -110,8 +111,8 @@ def _drop_unused() -> None:
 class LocatedArray(ShapedArray):
     """The type of an array that also says where it lies; as interned as the others.
 
-    `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within `shard_map` varies, and
-    `division` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
+    `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within `shard_map` varies,
+    and `division` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
     """
 
     __slots__ = ("plain", "place", "vma", "division")

@@ -78,8 +78,8 @@ def mesh_of(avals) -> BaseMesh | None:
         if a.division is not None:
             mesh = a.division.mesh
             if found is not None and mesh != found:
-                raise ValueError(f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. Bring them to "
-                                 "one mesh, with reshard or device_put.")
+                raise ValueError(f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. "
+                                 "Bring them to one mesh, with reshard or device_put.")
             found = mesh
     return found
 
@@ -113,8 +113,8 @@ def merged(name: str, avals, shape) -> Entries:
 
 def _disagreement(name: str, avals) -> ShardingTypeError:
     given = ", ".join([str(entries(a)) for a in avals if a.ndim])
-    return ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to one, with "
-                             "gradix.sharding.reshard(x, PartitionSpec(...)).")
+    return ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to "
+                             "one, with gradix.sharding.reshard(x, PartitionSpec(...)).")
 
 
 def undivided(name: str, aval, axes, what: str) -> Entries:
@@ -125,9 +125,10 @@ def undivided(name: str, aval, axes, what: str) -> Entries:
     """
     row = entries(aval)
     if any(row[i] is not None for i in axes):
-        raise ShardingTypeError(f"{name} takes operands that are undivided over {what}; got one of type {aval.str_short()}, axes "
-                                f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or let the compiler "
-                                "divide inside of gradix.sharding.auto_axes.")
+        raise ShardingTypeError(f"{name} takes operands that are undivided over {what}; got one of type "
+                                f"{aval.str_short()}, axes "
+                                f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or "
+                                "let the compiler divide inside of gradix.sharding.auto_axes.")
     return row
 
 
@@ -141,7 +142,8 @@ def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
     for i, (e, before, after) in enumerate(zip(row, aval.shape, sizes)):
         if e is not None and before != after and after % size_of(mesh, e):
             raise ShardingTypeError(f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes "
-                                    f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of {aval.str_short()}. Reshard "
+                                    f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of "
+                                    f"{aval.str_short()}. Reshard "
                                     "it first, with gradix.sharding.reshard(x, PartitionSpec(...)).")
     return row
 
@@ -175,8 +177,9 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
         elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None:
             out[wide_new[0]] = joined
         else:
-            raise ShardingTypeError("This reshape is not supported: how its result is to be divided is ambiguous. Please specify the "
-                                    f"sharding of the output via the `out_sharding` argument of reshape: type {aval.str_short()} to "
+            raise ShardingTypeError("This reshape is not supported: how its result is to be divided is ambiguous. "
+                                    "Please specify the sharding of the output via the `out_sharding` argument of "
+                                    f"reshape: type {aval.str_short()} to "
                                     f"the shape {tuple(sizes)}.")
     return tuple(out)
 

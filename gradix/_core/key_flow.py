@@ -97,7 +97,8 @@ class _Walk:
     def __init__(self):
         self.count = 0
         self.uses: dict[int, Use] = {}
-        self.either: dict[int, tuple[int, ...]] = {}        # a key that is one of some others, chosen as the program runs
+        # a key that is one of some others, chosen as the program runs
+        self.either: dict[int, tuple[int, ...]] = {}
         self.caller: tuple | None = None        # the name and place of the library function being walked
         self.repeated = False                   # inside a recomputation, which draws the same numbers on purpose
 

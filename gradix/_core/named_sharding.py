@@ -36,8 +36,8 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
             raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
         if name in seen:
             raise DuplicateSpecError(
-                f"A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, "
-                f"but {spec} has duplicate entries for `{name}`")
+                "A single NamedSharding spec specification can map every mesh axis to at most one positional "
+                f"dimension, but {spec} has duplicate entries for `{name}`")
         seen.add(name)
 
 
@@ -63,20 +63,22 @@ class NamedSharding(Sharding):
     mesh: Any
     spec: PartitionSpec
 
-    def __init__(self, mesh: BaseMesh, spec: PartitionSpec, *, memory_kind: str | None = None, _logical_device_ids=None):
+    def __init__(self, mesh: BaseMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
+                 _logical_device_ids=None):
         if not isinstance(mesh, BaseMesh):
             raise TypeError(f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}.")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
                             f"P({spec!r}); got {spec!r}.")
         if memory_kind is not None and memory_kind not in MEMORY_KINDS:
-            raise ValueError(f"Could not find memory addressable by device cpu. Device cpu can address the following memory "
-                             f"kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {memory_kind}")
+            raise ValueError("Could not find memory addressable by device cpu. Device cpu can address the following "
+                             f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {memory_kind}")
         check_spec(spec, mesh)
         self.mesh, self.spec, self._memory_kind = mesh, spec, memory_kind
         self._logical_device_ids = _logical_device_ids
 
-    memory_kind = property(lambda self: self._memory_kind or (None if isinstance(self.mesh, AbstractMesh) else "device"))
+    memory_kind = property(lambda self: self._memory_kind
+                           or (None if isinstance(self.mesh, AbstractMesh) else "device"))
     num_devices = property(lambda self: self.mesh.size)
 
     @property
@@ -127,8 +129,8 @@ class NamedSharding(Sharding):
     def check_compatible_aval(self, aval_shape) -> None:
         if len(aval_shape) < len(self.spec):
             scalar = " For scalars the PartitionSpec should be P()" if not aval_shape else ""
-            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to "
-                             f"a value of rank {len(aval_shape)}.{scalar}")
+            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was "
+                             f"applied to a value of rank {len(aval_shape)}.{scalar}")
 
     def shard_shape(self, global_shape) -> tuple:
         """The shape of the part one device holds.
@@ -142,7 +144,8 @@ class NamedSharding(Sharding):
         for i, (n, f) in enumerate(zip(shape, factors)):
             if n % f:
                 raise IndivisibleError(
-                    f"Sharding {self} implies that array axis {i} is partitioned {f} times, but the dimension size is {n} "
+                    f"Sharding {self} implies that array axis {i} is partitioned {f} times, but the dimension size is "
+                    f"{n} "
                     f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape)")
         return tuple([n // f for n, f in zip(shape, factors)])
 
@@ -160,7 +163,8 @@ class NamedSharding(Sharding):
         shape = tuple(global_shape)
         part = self.shard_shape(shape)
         whole = [f == 1 for f in self.factors(len(shape))]
-        return {d: tuple([slice(None) if w else slice(int(c) * n, (int(c) + 1) * n) for c, n, w in zip(at, part, whole)])
+        return {d: tuple([slice(None) if w else slice(int(c) * n, (int(c) + 1) * n)
+                          for c, n, w in zip(at, part, whole)])
                 for d, at in zip(self._device_assignment, self.coordinates(len(shape)))}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
@@ -286,7 +290,8 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
     steps = {name: grid[tuple([int(k == j) if sizes[j] > 1 else 0 for k in range(len(sizes))])] - grid[origin]
              for j, name in enumerate(mesh.axis_names)}
     for i in range(ndim):
-        mine = sorted([(-int(s[i]), mesh.axis_names.index(n), n) for n, s in steps.items() if s[i] and mesh.shape[n] > 1])
+        mine = sorted([(-int(s[i]), mesh.axis_names.index(n), n)
+                       for n, s in steps.items() if s[i] and mesh.shape[n] > 1])
         names = tuple([n for _, _, n in mine])
         spec.append(None if not names else names[0] if len(names) == 1 else names)
     while spec and spec[-1] is None and not any(spec):

@@ -26,7 +26,8 @@ class Linear:
 
     def __jax_array__(self):
         raise NotImplementedError("the function to transpose is not linear: it combines two values that both depend "
-                                  f"on its arguments, one of type {self.aval}. Use vjp for functions that are not linear.")
+                                  f"on its arguments, one of type {self.aval}. Use vjp for functions that are not "
+                                  "linear.")
 
     def __repr__(self) -> str:
         return f"Linear({self.aval})"
@@ -110,7 +111,8 @@ class Primitive:
     accepts: frozenset | None = None    # the dtypes of operands; None where they depend on more
     hlo: Any = None                     # StableHLO's name of what it computes, or combines elements by; or a lowering
     identity: Callable[..., Any] | None = None  # dtype -> the element that a reduction starts from
-    combine: Any = None                 # what combines two elements, where a scatter or reduction is made of another operation
+    # what combines two elements, where a scatter or reduction is made of another operation
+    combine: Any = None
     consumes_keys = False               # whether its first operand is a random key that must not be used again
 
     # -- derivatives --------------------------------------------------------------------------------------------------
@@ -188,8 +190,8 @@ class Primitive:
         """
         raise ShardingTypeError(
             f"how the result of '{self.name}' is divided does not follow from its operands' types: "
-            f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, PartitionSpec()), or "
-            "let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...).")
+            f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, "
+            "PartitionSpec()), or let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...).")
 
     # -- what libraries that read programs ask ------------------------------------------------------------------------
 

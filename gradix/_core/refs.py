@@ -1,8 +1,8 @@
 """Mutable arrays: a `Ref` holds an array and can be given another of the same type.
 
-A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from outside, the value becomes
-an input of the program; the last value written becomes an output, and whoever bound the program writes it back. So no
-transformation, and nothing that compiles, needs to know of mutation.
+A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from outside, the value
+becomes an input of the program; the last value written becomes an output, and whoever bound the program writes it back.
+So no transformation, and nothing that compiles, needs to know of mutation.
 """
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class LocalRef:
 class Ref:
     """An array that can be changed in place; made by `new_ref`.
 
-    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary array and stays as it
-    is when the ref changes. Inside `jit`, loops, branches and derivatives a ref works as outside.
+    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary array and stays as
+    it is when the ref changes. Inside `jit`, loops, branches and derivatives a ref works as outside.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -143,8 +143,8 @@ class Ref:
         if stage is not None and stage.level >= self._level:
             return stage.local(self)
         if self._value is None:
-            raise ValueError(f"{self._name()} stands for an argument of a function that has returned. Keep the ref itself, "
-                             "not the one the traced function sees.")
+            raise ValueError(f"{self._name()} stands for an argument of a function that has returned. Keep the ref "
+                             "itself, not the one the traced function sees.")
         return None
 
     def _name(self) -> str:
@@ -184,7 +184,8 @@ class Ref:
         if self._dead:
             return f"Ref<{self.aval}, given up by {self._dead}>"
         value = self.read()
-        return f"Ref<{self.aval} of a traced program>" if isinstance(value, Tracer) else "Ref" + repr(value)[len("Array"):]
+        return f"Ref<{self.aval} of a traced program>" if isinstance(value,
+                                                                     Tracer) else "Ref" + repr(value)[len("Array"):]
 
     def __reduce__(self):
         return new_ref, (self.read(),)
@@ -229,10 +230,11 @@ def _inside_of(ref: Ref, value) -> ValueError:
     trace: Trace = value._trace
     what = "a vmapped value" if type(trace).__name__.endswith("BatchTrace") else "a differentiated value"
     return ValueError(
-        f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: {ref._name()}.\n"
+        f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: "
+        f"{ref._name()}.\n"
         f"  where:   {source.current()}\n"
-        "  instead: write lax.stop_gradient(value), make the ref inside the function and return what it holds at the end,\n"
-        "           or, under vmap, pass the ref as an argument with an axis to map.")
+        "  instead: write lax.stop_gradient(value), make the ref inside the function and return what it holds at the "
+        "end,\n           or, under vmap, pass the ref as an argument with an axis to map.")
 
 
 def _undifferentiated(value, level: int):
@@ -270,8 +272,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         (None, None, Ref(2, dtype=int32))
     """
     if isinstance(init_val, Ref):
-        raise TypeError(f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one with "
-                        "the same value.")
+        raise TypeError(f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one "
+                        "with the same value.")
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
     value: Any = as_array(init_val)
@@ -320,8 +322,8 @@ def free_ref(ref: Ref) -> None:
 def _end(ref: Ref, by: str):
     _check_ref(by, ref)
     if ref._local() is not None:
-        raise ValueError(f"{by}: {ref._name()} is from outside of the function being traced, and cannot be given up in it. "
-                         f"Read it with ref[...], or call {by} where it was made.")
+        raise ValueError(f"{by}: {ref._name()} is from outside of the function being traced, and cannot be given up "
+                         f"in it. Read it with ref[...], or call {by} where it was made.")
     value = ref.read()
     ref._dead, ref._value = f"{by} at {source.current()}", None
     return value
@@ -329,8 +331,8 @@ def _end(ref: Ref, by: str):
 
 def _check_ref(name: str, ref) -> None:
     if not isinstance(ref, Ref):
-        raise TypeError(f"{name} expects a Ref as its first argument, got {ref!r} of type {type(ref).__name__}. Make one "
-                        "with gradix.new_ref(array).")
+        raise TypeError(f"{name} expects a Ref as its first argument, got {ref!r} of type {type(ref).__name__}. Make "
+                        "one with gradix.new_ref(array).")
 
 
 def get(ref: Ref, idx=None):
@@ -422,8 +424,8 @@ def _fitting(name: str, ref: Ref, given):
     order = "biufc"
     if value.aval.weak_type and isinstance(dtype, np.dtype) and _rank(value.dtype, order) <= _rank(dtype, order):
         return value.astype(dtype)
-    raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array keeps its "
-                     f"dtype: write value.astype({dtype}), or make the ref with dtype {value.dtype}.")
+    raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array "
+                     f"keeps its dtype: write value.astype({dtype}), or make the ref with dtype {value.dtype}.")
 
 
 def _rank(dtype, order: str) -> int:
@@ -435,6 +437,6 @@ def _broadcast(name: str, ref: Ref, value):
     if value.shape == ref.shape:
         return value
     if value.ndim > ndim or any(m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])):
-        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable array "
-                         "keeps its shape, and the value is broadcast to it.")
+        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable "
+                         "array keeps its shape, and the value is broadcast to it.")
     return ref.read().at[...].set(value)

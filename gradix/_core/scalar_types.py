@@ -97,8 +97,8 @@ class KeyType(ExtendedDType):
         words = prod(key_shape)
         storage = {1: "uint32", 2: "uint64", 3: "complex128", 4: "complex128"}.get(words)
         if storage is None:
-            raise ValueError(f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. Keep what "
-                             "more the generator needs in functions of the key.")
+            raise ValueError(f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. "
+                             "Keep what more the generator needs in functions of the key.")
         _MADE_BY_USERS[impl] = tag, storage, key_shape
         return cls(impl)
 

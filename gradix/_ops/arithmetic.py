@@ -210,7 +210,8 @@ sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_r
 abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype,
                     formula="simple", keeps_nan=True)
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
-                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC, formula="simple", keeps_nan=True)
+                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC, formula="simple",
+                       keeps_nan=True)
 integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUMERIC,
                             from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0,
                             formula="simple")

@@ -65,8 +65,9 @@ class BroadcastInDim(Primitive):
                             f"{x.shape} and broadcast_dimensions={broadcast_dimensions}.")
         for n, d in zip(x.shape, broadcast_dimensions):
             if not 0 <= d < len(shape) or (n != shape[d] and n != 1):
-                raise TypeError(f"broadcast_in_dim cannot broadcast an operand of shape {x.shape} to shape {shape} with "
-                                f"broadcast_dimensions={broadcast_dimensions}: each axis must keep its size or be 1.")
+                raise TypeError(f"broadcast_in_dim cannot broadcast an operand of shape {x.shape} to shape {shape} "
+                                f"with broadcast_dimensions={broadcast_dimensions}: each axis must keep its size or "
+                                "be 1.")
         if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:])):
             raise TypeError(f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}.")
         return make_aval(shape, x.dtype, x.weak_type)

@@ -19,7 +19,8 @@ def _bits_of(x) -> int:
     return ml_dtypes.iinfo(x.dtype).bits
 
 
-# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or the sign, in NumPy as in XLA.
+# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or the sign, in NumPy as
+# in XLA.
 _SIGNED_WORD = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _PLAIN_WORD = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 

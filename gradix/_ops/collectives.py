@@ -43,7 +43,8 @@ class Collective(Primitive):
     def lower(self, em, out, *args, axes, **params):
         names = tuple([a for a in axes if not isinstance(a, int)])
         if em.manual is None or not em.manual.axes.issuperset(names):
-            raise NameError(f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., axis_name={names[0]!r}), or shard_map "
+            raise NameError(f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., "
+                            f"axis_name={names[0]!r}), or shard_map "
                             "over a mesh with that axis.")
         return self.communicate(em, out, *args, axes=axes, names=names, **params)
 
@@ -315,7 +316,8 @@ class AllToAll(Move):
     """The operand's `split_axis` is dealt out to the members; what they send is stacked at `concat_axis`."""
 
     def communicate(self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None):
-        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own concatenation keeps no axis of its own.
+        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own concatenation keeps no axis of
+        # its own.
         got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 

@@ -139,7 +139,8 @@ def _scalar_of(value, dtype):
         TypeError: a Python complex for a real dtype.
     """
     if type(value) is complex and dtypes.as_dtype(dtype) not in COMPLEX:
-        raise TypeError(f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real part.")
+        raise TypeError(f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real "
+                        "part.")
     return convert_element_type(value, dtype)
 
 

@@ -34,7 +34,8 @@ def dim_as_value(dim: SymbolicDim):
     if state.stage is None:
         raise NotImplementedError(
             f"the symbolic dimension {dim} has a value only inside a program that is traced with symbolic shapes, as "
-            "gradix.export.export(gradix.jit(f)) does. Use it in shapes here, or compute with it in the exported function.")
+            "gradix.export.export(gradix.jit(f)) does. Use it in shapes here, or compute with it in the exported "
+            "function.")
     return bind(dim_as_value_p, (), {"dim": dim})
 
 

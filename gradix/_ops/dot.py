@@ -46,7 +46,8 @@ class DotGeneral(Primitive):
             found = _types.keep(key, _result_type(*key))
         return found
 
-    def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None,
+                   out_sharding=None):
         dtype, out = lhs.dtype, preferred_element_type
         if dtype not in _BLAS or rhs.dtype != dtype or not (out is None or out == dtype):
             return None
@@ -61,7 +62,8 @@ class DotGeneral(Primitive):
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = _joined(dtype, y.dtype) if out is None else out
             if y.dtype != dtype:
-                return self.host(converter(dtype, out)(x), converter(y.dtype, out)(y), dimension_numbers=dimension_numbers)
+                return self.host(converter(dtype, out)(x), converter(y.dtype, out)(y),
+                                 dimension_numbers=dimension_numbers)
             work = compute_dtype(dtype, y.dtype, out)
             work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
             z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
@@ -106,7 +108,8 @@ class DotGeneral(Primitive):
         wanted = params.get("out_sharding")
         if wanted is not None:
             mapped = entries(x.aval)[a] if a is not None else entries(y.aval)[b]
-            params = {**params, "out_sharding": wanted.update(spec=PartitionSpec(*wanted.spec[:out], mapped, *wanted.spec[out:]))}
+            params = {**params, "out_sharding": wanted.update(spec=PartitionSpec(*wanted.spec[:out], mapped,
+                                                                                 *wanted.spec[out:]))}
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
 
     def divide(self, mesh, avals, outs, params):
@@ -118,20 +121,24 @@ class DotGeneral(Primitive):
         summed = [(left[i], right[j]) for i, j in zip(lc, rc)]
         if any(a != b for a, b in summed if a is not None and b is not None):
             raise ShardingTypeError("dot_general requires contracting dimensions to have consistent sharding, got "
-                                    f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: {lhs.str_short()} and "
+                                    f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: "
+                                    f"{lhs.str_short()} and "
                                     f"{rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard.")
         if any(a is not None and b is not None for a, b in summed):
-            raise ShardingTypeError("Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please "
-                                    "specify the output sharding via the `out_sharding` parameter: the product of "
-                                    f"{lhs.str_short()} and {rhs.str_short()}, summed over {tuple([a for a, _ in summed])}.")
+            raise ShardingTypeError("Contracting dimensions are sharded and it is ambiguous how the output should be "
+                                    "sharded. Please specify the output sharding via the `out_sharding` parameter: "
+                                    f"the product of {lhs.str_short()} and {rhs.str_short()}, summed over "
+                                    f"{tuple([a for a, _ in summed])}.")
         both = [left[i] if left[i] is not None else right[j] for i, j in zip(lb, rb)]
         if any(None not in (left[i], right[j]) and left[i] != right[j] for i, j in zip(lb, rb)):
             raise ShardingTypeError("dot_general requires batch dimensions to have consistent sharding, got "
-                                    f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard.")
+                                    f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with "
+                                    "gradix.sharding.reshard.")
         row = (*both, *[left[i] for i in free_axes(lhs.ndim, lc, lb)], *[right[i] for i in free_axes(rhs.ndim, rc, rb)])
         if len(set(names_in(row))) != len(names_in(row)):
-            raise ShardingTypeError(f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} produces an illegally "
-                                    f"sharded result: {row} names a mesh axis twice. Reshard one of them, or give `out_sharding`.")
+            raise ShardingTypeError(f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "
+                                    f"produces an illegally sharded result: {row} names a mesh axis twice. Reshard "
+                                    "one of them, or give `out_sharding`.")
         return [row]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
@@ -191,7 +198,8 @@ def _narrowed(z, out):
     return converter(z.dtype, out)(z)
 
 
-_EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)       # kinds that no narrower result may have, and the parts of a number
+# kinds that no narrower result may have, and the parts of a number
+_EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)
 
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -214,7 +222,8 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     dtype = _joined(lhs.dtype, rhs.dtype)
     if preferred is None:
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    narrower = any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype) for kind, parts in _EXACT)
+    narrower = any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype)
+                   for kind, parts in _EXACT)
     if narrower or dtype in dtypes.INTEGER and preferred in dtypes.BOOL:
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
@@ -279,7 +288,8 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, params):
     mesh = mesh_of((ct.aval, y.aval)) if seen.divisions else None
     if mesh is not None:                        # as the operand itself is divided
         row = entries(x.aval)
-        params = {**params, "out_sharding": NamedSharding(mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)]))}
+        params = {**params, "out_sharding": NamedSharding(mesh,
+                                                          PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)]))}
     z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
     order = inverse((*xb, *x_free, *by_y))
     z = z if order == tuple(range(x.ndim)) else transpose(z, order)
@@ -296,15 +306,16 @@ def _axes(name: str, axes) -> tuple:
                         f"rhs_batch)) with sequences of integers, got {name}={axes!r}.") from None
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None) -> Array:
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *,
+                out_sharding=None) -> Array:
     """The contraction of two arrays over some axes, batched over others.
 
     Args:
         lhs, rhs: arrays of any rank.
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
         precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
-        preferred_element_type: the dtype of the result, in which products are summed; those of floats are summed as floats and
-            then converted. Operands of two dtypes are converted to it, by default to the wider one, first.
+        preferred_element_type: the dtype of the result, in which products are summed; those of floats are summed as
+            floats and then converted. Operands of two dtypes are converted to it, by default to the wider one, first.
 
     Returns:
         An array whose axes are the batch axes, then lhs's other axes, then rhs's.
@@ -321,9 +332,9 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     try:
         (lc, rc), (lb, rb) = dimension_numbers
     except (TypeError, ValueError):
-        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
-                        f"got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), ())), or use "
-                        "jnp.matmul, jnp.tensordot or jnp.einsum.") from None
+        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
+                        f"rhs_batch)), got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), "
+                        "())), or use jnp.matmul, jnp.tensordot or jnp.einsum.") from None
     numbers = ((_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
                (_axes("lhs_batch", lb), _axes("rhs_batch", rb)))
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
@@ -337,7 +348,8 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
     if preferred is not None and preferred is not lhs.aval.dtype:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
     params = {"dimension_numbers": numbers,
-              "precision": None if precision is None is state.jax_default_matmul_precision else canonicalize_precision(precision),
+              "precision": None if precision is None is state.jax_default_matmul_precision
+              else canonicalize_precision(precision),
               "preferred_element_type": preferred}
     if out_sharding is not None:
         params["out_sharding"] = asked("dot_general", out_sharding, (lhs, rhs))

@@ -1,9 +1,10 @@
 """Fourier transforms over axes of symbolic size, whose length no operation of the compiler takes.
 
-A transform of n points is a convolution with a chirp (L. I. Bluestein, "A linear filtering approach to the computation of discrete
-Fourier transform", IEEE Trans. Audio Electroacoust. 18, 1970), done by transforms of M points, the least power of two from 2n - 1 on.
-Those run in a loop of log2 M steps in the order of T. G. Stockham ("High-speed convolution and correlation", AFIPS 1966). M is a value
-of the program, and no dimension: arrays have 4n rows, more than M, and the rows from M on count for nothing.
+A transform of n points is a convolution with a chirp (L. I. Bluestein, "A linear filtering approach to the computation
+of discrete Fourier transform", IEEE Trans. Audio Electroacoust. 18, 1970), done by transforms of M points, the least
+power of two from 2n - 1 on. Those run in a loop of log2 M steps in the order of T. G. Stockham ("High-speed convolution
+and correlation", AFIPS 1966). M is a value of the program, and no dimension: arrays have 4n rows, more than M, and the
+rows from M on count for nothing.
 """
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def _chirp(k, n, dtype):
     period, square = _value(2 * n), k * 0
     for digit in _DIGITS:
         square = (square * 4 + (k >> digit & 3) * k) % period
-    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(_value(n), dtypes.real_dtype(dtype))
+    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(_value(n),
+                                                                                           dtypes.real_dtype(dtype))
     return _unit(-np.pi * choose(turned > 1, turned, turned - 2))
 
 

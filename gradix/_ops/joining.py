@@ -66,7 +66,8 @@ class Concatenate(_Joining):
                          all(x.weak_type for x in xs))
 
     def specialise(self, *xs, dimension):
-        return (lambda x, y: np.concatenate((x, y), dimension)) if len(xs) == 2 else lambda *xs: np.concatenate(xs, dimension)
+        return (lambda x, y: np.concatenate((x, y),
+                                            dimension)) if len(xs) == 2 else lambda *xs: np.concatenate(xs, dimension)
 
     def host(self, *xs, dimension):
         return np.concatenate(xs, dimension)

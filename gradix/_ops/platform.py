@@ -36,8 +36,8 @@ def chosen(platforms: tuple, platform: str) -> int:
         if names is None or platform in names:
             return i
     told = ", ".join(name for names in platforms for name in names) or "none"
-    raise NotImplementedError(f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. Pass "
-                              f"{platform}=..., or default=... for all others.")
+    raise NotImplementedError(f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. "
+                              f"Pass {platform}=..., or default=... for all others.")
 
 
 def platform_index(platforms: tuple):

@@ -216,7 +216,8 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
                               out_sharding)
 
 
-def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None) -> Array:
+def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None,
+               preferred_element_type=None) -> Array:
     """The contraction of two arrays that are stored with a scale for each block.
 
     Args:
@@ -224,7 +225,8 @@ def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=No
         lhs_scale, rhs_scale: arrays of that rank. Along contracted axes an element is the scale of a block of two or
             more; along the others the sizes are those of the operand. None for 1.
         dimension_numbers: as for `dot_general`; None for the product of matrices, with batch axes in front.
-        preferred_element_type: the dtype of sums and result; None for bfloat16, which operands and scales are multiplied in.
+        preferred_element_type: the dtype of sums and result; None for bfloat16, which operands and scales are
+            multiplied in.
 
     Raises:
         TypeError: ranks or sizes do not fit.
@@ -269,10 +271,11 @@ def _scaled(name: str, x, scale, contracted):
             if n != blocks:
                 raise TypeError(f"{name} dim {i} of size {n} does not match scale dim size {blocks}.")
         elif not blocks or n % blocks:
-            raise TypeError(f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size {blocks}.")
+            raise TypeError(f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size "
+                            f"{blocks}.")
         elif n // blocks < 2:
-            raise TypeError(f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be at "
-                            "least 2.")
+            raise TypeError(f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be "
+                            "at least 2.")
         dims.append(len(split))
         split += [blocks, n // blocks] if i in contracted else [n]
     spread = reshape(broadcast_in_dim(convert_element_type(scale, dtypes.bfloat16), tuple(split), tuple(dims)), shape)

@@ -309,7 +309,8 @@ def broadcast_like(arr, like_arr) -> Array:
     if len(old) > len(shape):
         raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}.")
     if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old):])):
-        raise ValueError(f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like {shape}. Axes "
+        raise ValueError(f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like "
+                         f"{shape}. Axes "
                          "are matched from the last; each must have the size asked for, or 1.")
     return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
 

@@ -35,7 +35,8 @@ def _host_log1p(x):
     total, lower = _sum(total, q)
     real = 0.5 * np.log1p(total + (low + lower + p_low + q_low))
     out = np.array(np.log1p(z))
-    real = np.where(total < -0.5, np.log(np.hypot(1 + safe.real, safe.imag)), real)     # around -1, where 1 + x is exact
+    # around -1, where 1 + x is exact
+    real = np.where(total < -0.5, np.log(np.hypot(1 + safe.real, safe.imag)), real)
     out.real = np.where(near, real, out.real)
     return out.astype(x.dtype)
 
@@ -121,14 +122,17 @@ def _lower_exp2(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
 
-exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y), singular=True,
+exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y),
+                    singular=True,
                     keeps_nan=True)
 exp2_p = Elementwise("exp2", np.exp2, hlo=_lower_exp2, dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True, keeps_nan=True)
+                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True,
+                     keeps_nan=True)
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True)
 expm1_p = Elementwise("expm1", _host_expm1, hlo="exponential_minus_one", dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True, keeps_nan=True)
-log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT, singular=True,
+log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT,
+                      singular=True,
                       keeps_nan=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
@@ -137,7 +141,8 @@ tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
 sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True, keeps_nan=True)
 rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True, keeps_nan=True)
+                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True,
+                      keeps_nan=True)
 cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,

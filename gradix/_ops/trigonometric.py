@@ -57,7 +57,8 @@ cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.co
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
                       hlo="chlo.asinh", dtypes=INEXACT)
 acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))), singular=True)
+                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
+                      singular=True)
 atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
                       hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 

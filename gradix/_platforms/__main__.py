@@ -10,8 +10,10 @@ def rows(platform: str) -> list[tuple[str, ...]]:
     """One row per record of a platform: name, kind, what it is for, versions, evidence."""
     table = TABLES[platform]
     found: list[tuple[str, ...]] = [
-        (r.name, r.kind, _shown([p.name for p in r.primitives]), ", ".join(r.seen_on), r.evidence) for r in table.rewrites]
-    return found + [(c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence) for c in table.choices]
+        (r.name, r.kind, _shown([p.name for p in r.primitives]), ", ".join(r.seen_on), r.evidence)
+        for r in table.rewrites]
+    return found + [(c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence)
+                    for c in table.choices]
 
 
 def _shown(names: list[str]) -> str:

@@ -30,5 +30,6 @@ def _triangular_solve(em, site, a, b):
 
 REWRITES = (
     Rewrite("cholesky_by_xla", (cholesky_p,), _cholesky, _EVIDENCE, _has_elements, CORRECTNESS),
-    Rewrite("triangular_solves_by_xla", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("triangular_solves_by_xla", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _has_elements,
+            CORRECTNESS),
 )

@@ -17,8 +17,8 @@ class Rewrite(NamedTuple):
     Attributes:
         name: for the option `gradix_rewrites`; unique on its platform.
         primitives: the operations that it is for.
-        emit: `emit(em, site, *values)`: the value, or the list of values, or NotImplemented where it declines. It writes
-            nothing before it has decided.
+        emit: `emit(em, site, *values)`: the value, or the list of values, or NotImplemented where it declines. It
+            writes nothing before it has decided.
         evidence: where the gain, or the defect, is shown: a paragraph of the documentation.
         applies: `applies(site)`, whether it is for this operation at all, by what is known of its operands and readers
             (`_stablehlo/uses.py`); None for always.
@@ -60,8 +60,8 @@ class Table:
     which few programs have all of.
 
     Args:
-        modules: by the full name of a module, whose `REWRITES` are its records, the names of the primitives these are for;
-            in the order in which they are asked.
+        modules: by the full name of a module, whose `REWRITES` are its records, the names of the primitives these are
+            for; in the order in which they are asked.
         choices: the records of how to compile.
 
     Example:

@@ -16,8 +16,9 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
     if first[:1] in ("-", "+"):
         first, rest = "all", [first, *rest]
     if first not in SETS or not all(part[:1] in ("-", "+") and part[1:] for part in rest):
-        raise ValueError(f"gradix_rewrites is one of {', '.join(map(repr, SETS))}, and names to leave out or add, such as "
-                         f"'all,-column_sums' or 'off,+cube_root'; got {text!r}. python -m gradix._platforms lists the names.")
+        raise ValueError(f"gradix_rewrites is one of {', '.join(map(repr, SETS))}, and names to leave out or add, "
+                         f"such as 'all,-column_sums' or 'off,+cube_root'; got {text!r}. python -m gradix._platforms "
+                         "lists the names.")
     return first, frozenset([p[1:] for p in rest if p[0] == "+"]), frozenset([p[1:] for p in rest if p[0] == "-"])
 
 

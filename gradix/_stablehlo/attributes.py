@@ -102,7 +102,8 @@ def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
     last = head.rpartition("\n")[2]
     if _FRONTEND in last:
         before, _, after = head.rpartition(_FRONTEND)
-        own = dictionary({k: v for k, v in attributes.items() if not after.startswith(f"{_key(k)} = ") and f", {_key(k)} = " not in after})
+        own = dictionary({k: v for k, v in attributes.items()
+                          if not after.startswith(f"{_key(k)} = ") and f", {_key(k)} = " not in after})
         head = f"{before}{_FRONTEND}{own[1:-1]}{', ' if own != '{}' else ''}{after}"
     elif head.endswith("}"):
         head = f"{head[:-1]}, mhlo.frontend_attributes = {own}}}"

@@ -10,7 +10,8 @@ class Communication(SingleOperations):
 
     def all_reduce(self, x: Value, names, groups, hlo: str) -> Value:
         """What all members hold, reduced by the operation `hlo`, for each of them."""
-        return self.op("all_reduce", x.aval, x, attrs=self._among(names, groups), regions=(self.reducer([x.aval.dtype], hlo),))
+        return self.op("all_reduce", x.aval, x, attrs=self._among(names, groups),
+                       regions=(self.reducer([x.aval.dtype], hlo),))
 
     def all_gather(self, out, x: Value, axis: int, names, groups) -> Value:
         """What all members hold, one behind the other along an axis, for each of them."""
@@ -18,12 +19,14 @@ class Communication(SingleOperations):
 
     def reduce_scatter(self, out, x: Value, axis: int, names, groups) -> Value:
         """The sum of what all members hold, of which each gets its part along an axis."""
-        return self.op("reduce_scatter", out, x, attrs=f"scatter_dimension = {axis} : i64, {self._among(names, groups)}",
+        return self.op("reduce_scatter", out, x,
+                       attrs=f"scatter_dimension = {axis} : i64, {self._among(names, groups)}",
                        regions=(self.reducer([out.dtype], "add"),))
 
     def all_to_all(self, x: Value, axis: int, count: int, names, groups) -> Value:
         """The parts along an axis, one for each of `count` members, in exchange for theirs."""
-        return self.op("all_to_all", x.aval, x, attrs=f"split_dimension = {axis} : i64, concat_dimension = {axis} : i64, "
+        return self.op("all_to_all", x.aval, x,
+                       attrs=f"split_dimension = {axis} : i64, concat_dimension = {axis} : i64, "
                        f"split_count = {count} : i64, {self.groups_along(names, groups)}")
 
     def collective_permute(self, x: Value, names, pairs) -> Value:

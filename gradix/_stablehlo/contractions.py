@@ -21,11 +21,13 @@ class Contractions(Communication):
             precision: names of one for each operand, or the fields of an algorithm; see `_ops/precision.py`.
         """
         (left, right), (x_batch, y_batch) = contracted, batched
-        attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, rhs_batching_dimensions = "
-                 f"{[*y_batch]}, lhs_contracting_dimensions = {[*left]}, rhs_contracting_dimensions = {[*right]}>{self._asking(precision)}")
+        attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, "
+                 f"rhs_batching_dimensions = {[*y_batch]}, lhs_contracting_dimensions = {[*left]}, "
+                 f"rhs_contracting_dimensions = {[*right]}>{self._asking(precision)}")
         if all(type(n) is int for n in (*x.aval.shape, *out.shape)):
             terms = prod([x.aval.shape[i] for i in left])
-            self.note_product(Product("dot_general", out.dtype, (x.aval, y.aval, out), attrs, terms, prod(out.shape) * terms))
+            self.note_product(Product("dot_general", out.dtype, (x.aval, y.aval, out), attrs, terms,
+                                      prod(out.shape) * terms))
         return self.op("dot_general", out, x, y, attrs=attrs)
 
     def convolution(self, out, x: Value, kernel: Value, *, strides, padding, lhs_dilation, rhs_dilation, numbers,
@@ -39,8 +41,8 @@ class Contractions(Communication):
         """
         attrs = (f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
                  f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
-                 f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : i64, "
-                 f"batch_group_count = {batch_groups} : i64{self._asking(precision)}")
+                 f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : "
+                 f"i64, batch_group_count = {batch_groups} : i64{self._asking(precision)}")
         if all(type(n) is int for v in (x.aval, kernel.aval, out) for n in v.shape):
             self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups, tuple(lhs_dilation), attrs)
         return self.op("convolution", out, x, kernel, attrs=attrs)

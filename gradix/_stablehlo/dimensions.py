@@ -15,8 +15,8 @@ SIZE = make_aval((), np.dtype("int32"), False)
 class Dimensions(Structured):
     """Adds the values of dimensions to the writer.
 
-    `variables` are the values of the dimension variables in the function being written. Every private function of a program with
-    variables takes them as its first arguments, so that XLA can replace them by numbers there too.
+    `variables` are the values of the dimension variables in the function being written. Every private function of a
+    program with variables takes them as its first arguments, so that XLA can replace them by numbers there too.
     """
 
     def __init__(self, platform: str = "cpu"):
@@ -53,9 +53,9 @@ class Dimensions(Structured):
         found = self.variables.get(name)
         if found is None:
             known = ", ".join(self.variables) or "none"
-            raise KeyError(f"Encountered dimension variable '{name}', in '{dim}', that is not appearing in the shapes of the "
-                           f"function arguments; those in them: {known}. Give the variable's value with bind_dims, or pass an array "
-                           "with that dimension.")
+            raise KeyError(f"Encountered dimension variable '{name}', in '{dim}', that is not appearing in the shapes "
+                           f"of the function arguments; those in them: {known}. Give the variable's value with "
+                           "bind_dims, or pass an array with that dimension.")
         return found
 
     def _operation(self, op: Operation) -> Value:

@@ -46,9 +46,9 @@ class Emitter(Contractions):
         platform: "cpu", "cuda", ...: the target.
         places: end operations with the user's file and line, as MLIR locations.
         scope: what the names of operations begin with, which compiled programs keep; None for no names.
-        rewrites: what to consult before an operation's own rule: by primitive, records in order, each with `applies(site)`
-            (or None) and `emit(em, site, *values)`, which may decline with NotImplemented. It has an answer for every
-            primitive; None for no rewrites.
+        rewrites: what to consult before an operation's own rule: by primitive, records in order, each with
+            `applies(site)` (or None) and `emit(em, site, *values)`, which may decline with NotImplemented. It has an
+            answer for every primitive; None for no rewrites.
     """
 
     def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False,
@@ -93,7 +93,8 @@ class Emitter(Contractions):
             known = rewrites[p]
             found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users)) if known else NotImplemented
             if found is NotImplemented:
-                found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
+                found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins,
+                                                                                                         eqn.params)
             if seen.divisions and self.meshes.devices is not None:
                 found = self._divided(found, outvars)
             if type(found) is Value:
@@ -137,7 +138,8 @@ class Emitter(Contractions):
         for value, var in zip(values, outvars):
             division = var.aval.division
             if division is not None:
-                text = self.meshes.text(division.mesh, division.spec, var.aval.ndim, not division.mesh.are_all_axes_explicit)
+                text = self.meshes.text(division.mesh, division.spec, var.aval.ndim,
+                                        not division.mesh.are_all_axes_explicit)
                 value = self.op("sdy.sharding_constraint", var.aval, value, attrs=f"sharding = #sdy.sharding{text}")
             out.append(value)
         return out[0] if type(found) is Value else out
@@ -282,7 +284,8 @@ class Emitter(Contractions):
     def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
         if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
-            return self.inline(jaxpr, consts, args, f"jit({name})")     # in the second case values of outside are needed inside
+            # in the second case values of outside are needed inside
+            return self.inline(jaxpr, consts, args, f"jit({name})")
         consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
         symbol = self.function(name, jaxpr, ordered)
         return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)

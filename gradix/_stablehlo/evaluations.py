@@ -7,9 +7,9 @@ from gradix._core.jaxpr import Jaxpr, Var
 def most_evaluations(jaxpr: Jaxpr) -> int:
     """The most places at which the fused loop over a result evaluates one value of a program.
 
-    A value that is read where it stands and reversed as well is evaluated at two places, and what it is computed from at
-    those two. So the number doubles with each such step, until a product, a loop or the like writes its result to memory.
-    Arguments are in memory.
+    A value that is read where it stands and reversed as well is evaluated at two places, and what it is computed from
+    at those two. So the number doubles with each such step, until a product, a loop or the like writes its result to
+    memory. Arguments are in memory.
 
     Example:
         >>> import gradix, gradix.numpy as np
@@ -21,12 +21,14 @@ def most_evaluations(jaxpr: Jaxpr) -> int:
     return _places(jaxpr, {})[1]
 
 
-_IN_PLACE = ("elements", "cases")       # what becomes of masks (`Primitive.live`) where a result depends on elements in its place
+# what becomes of masks (`Primitive.live`) where a result depends on elements in its place
+_IN_PLACE = ("elements", "cases")
 
 
 def is_fused(primitive) -> bool:
     """Whether an element of the result is a function of one element of each operand, wherever these are."""
-    return primitive.live in _IN_PLACE or (primitive.rearranges or primitive.live == "moves") and primitive.identity is None
+    return primitive.live in _IN_PLACE or (primitive.rearranges
+                                           or primitive.live == "moves") and primitive.identity is None
 
 
 def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:

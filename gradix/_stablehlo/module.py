@@ -37,7 +37,8 @@ class LoweredModule(NamedTuple):
 def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
-                platform: str = "cpu", places: bool = False, named: bool = False, devices: tuple | None = None, in_shardings=(),
+                platform: str = "cpu", places: bool = False, named: bool = False, devices: tuple | None = None,
+                in_shardings=(),
                 out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
                 dimensions: OpenDimensions | None = None) -> LoweredModule:
     """Lower a program to a StableHLO module.
@@ -50,12 +51,12 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         keep_unused: False leaves out arguments that nothing reads.
         places: end each operation with the user's file and line.
         named: end each operation with its name, within those of the functions, scopes and transformations around it.
-        devices: those of a program over several, in the order of its partitions, with `in_shardings` and `out_shardings`
-            for it: a NamedSharding per argument and result, or None.
+        devices: those of a program over several, in the order of its partitions, with `in_shardings` and
+            `out_shardings` for it: a NamedSharding per argument and result, or None.
         rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
-        dimensions: where the values of the dimension variables come from, for a program with symbolic shapes. The variables in
-            `dimensions.given` are the module's first arguments.
+        dimensions: where the values of the dimension variables come from, for a program with symbolic shapes. The
+            variables in `dimensions.given` are the module's first arguments.
     """
     jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites, f"jit({name})" if named else None)
     used = _used(jaxpr)
@@ -84,7 +85,8 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
     attrs.update({k: {"jax.global_constant": variable} for k, variable in enumerate(given)})
     lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, devices is not None)
     if devices is not None:
-        module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)), "mhlo.num_replicas": np.int32(1)}
+        module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)),
+                        "mhlo.num_replicas": np.int32(1)}
         result_attrs = {k: dict((result_attrs or {}).get(k, {})) for k in range(len(outs))}
         at = {i: k + before for k, i in enumerate(kept)}
         _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)

@@ -84,7 +84,8 @@ class Movement(Dimensions):
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if is_symbolic_shape((*starts, *limits)):
             return self.op("real_dynamic_slice", out, x, *[self.sizes(ends) for ends in (starts, limits, strides)])
-        return self.op("slice", out, x, attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+        return self.op("slice", out, x,
+                       attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
                                               f"strides = {i64_array(strides)}")
 
     def head(self, x: Value, shape) -> Value:
@@ -98,11 +99,13 @@ class Movement(Dimensions):
             out: the result's type, if it is at hand.
         """
         if out is None:
-            sizes = [n + a + b + (max(n - 1, 0) * s if s else 0) for n, a, b, s in zip(x.aval.shape, low, high, interior)]
+            sizes = [n + a + b + (max(n - 1, 0) * s if s else 0)
+                     for n, a, b, s in zip(x.aval.shape, low, high, interior)]
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if is_symbolic_shape((*low, *high)):
             return self.op("dynamic_pad", out, x, fill, *[self.sizes(widths) for widths in (low, high, interior)])
-        return self.op("pad", out, x, fill, attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+        return self.op("pad", out, x, fill,
+                       attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
                                                   f"interior_padding = {i64_array(interior)}")
 
     def pad_to(self, x: Value, shape, fill) -> Value:
@@ -128,13 +131,15 @@ class Movement(Dimensions):
         span = self.sizes(sizes)
         last = self.op("subtract", vector, self.sizes(x.aval.shape), span)
         first = self.op("clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last)
-        return self.op("real_dynamic_slice", out, x, first, self.op("add", vector, first, span), self.constant(1, vector))
+        return self.op("real_dynamic_slice", out, x, first, self.op("add", vector, first, span),
+                       self.constant(1, vector))
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
         """`x` with a block replaced, at start indices that are values, moved inside where it would reach outside."""
         return self.op("dynamic_update_slice", x.aval, x, update, *starts)
 
-    def gather(self, out, x: Value, indices: Value, numbers: Mapping[str, Sequence[int]], sizes: Sequence, is_sorted: bool) -> Value:
+    def gather(self, out, x: Value, indices: Value, numbers: Mapping[str, Sequence[int]], sizes: Sequence,
+               is_sorted: bool) -> Value:
         """Windows of these sizes of `x` at the places that the index vectors name.
 
         Args:

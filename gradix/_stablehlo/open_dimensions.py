@@ -21,8 +21,8 @@ class Place(NamedTuple):
 class OpenDimensions:
     """The dimension variables of a module.
 
-    A variable is computed where the size of an axis is linear in it, c·v + k. The others in `given`, roots and variables of no axis,
-    become arguments of the module.
+    A variable is computed where the size of an axis is linear in it, c·v + k. The others in `given`, roots and
+    variables of no axis, become arguments of the module.
 
     Args:
         avals: the types of all arguments.
@@ -75,14 +75,16 @@ class OpenDimensions:
 
     def _check_others(self, em, args: dict, sizes: dict) -> None:
         """Assert that the axes which determined no variable have the sizes that the variables say."""
-        places = [(i, d) for i, a in enumerate(self.solver.avals) for d, n in enumerate(a.shape) if type(n) is SymbolicDim]
+        places = [(i, d) for i, a in enumerate(self.solver.avals)
+                  for d, n in enumerate(a.shape) if type(n) is SymbolicDim]
         for (argument, axis), size in zip(places, self.solver.sizes):
             if Place(argument, axis) in sizes or argument not in args:
                 continue
             actual = em.op("get_dimension_size", SIZE, args[argument], attrs=f"dimension = {axis} : i64")
             expected = em.dimension(size.dim)
             _assert(em, em.compare(actual, expected, "EQ"), self._message(
-                f"Found inconsistency between dimension size {size.name} (= {{0}}) and the specification '{size.dim}' (= {{1}})."),
+                f"Found inconsistency between dimension size {size.name} (= {{0}}) and the specification '{size.dim}' "
+                f"(= {{1}})."),
                 actual, expected)
 
     def _message(self, why: str) -> str:

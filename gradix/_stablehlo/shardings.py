@@ -32,9 +32,9 @@ class Meshes:
         try:
             return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(mesh.axis_sizes)
         except KeyError:
-            raise ValueError(f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in it is on "
-                             f"{mesh}, of devices {[d.id for d in mesh._flat_devices_tuple]}. All meshes of a program need "
-                             "the same devices.") from None
+            raise ValueError(f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in "
+                             f"it is on {mesh}, of devices {[d.id for d in mesh._flat_devices_tuple]}. All meshes of "
+                             "a program need the same devices.") from None
 
     def symbol(self, mesh: BaseMesh) -> str:
         at = self.positions(mesh)
@@ -83,7 +83,8 @@ class Manual:
     def groups(self, positions: np.ndarray, names, axis_index_groups=None) -> np.ndarray:
         """The partitions that communicate over the named axes, one row per group."""
         at = [self.mesh.axis_names.index(n) for n in names]
-        rows = np.moveaxis(positions, at, range(-len(at), 0)).reshape(-1, int(np.prod([positions.shape[i] for i in at])))
+        rows = np.moveaxis(positions, at, range(-len(at), 0)).reshape(-1,
+                                                                      int(np.prod([positions.shape[i] for i in at])))
         if axis_index_groups is None:
             return rows
         return np.concatenate([rows[:, list(g)] for g in axis_index_groups])

@@ -18,7 +18,8 @@ class SingleOperations(Windows):
         return self.ops("sort", [x.aval for x in xs], *xs, regions=(self.region(scalars, before),),
                         attrs=f"dimension = {axis} : i64, is_stable = {_truth(is_stable)}")
 
-    def scatter(self, out, x: Value, indices: Value, updates: Value, numbers: Mapping[str, Sequence[int]], body: Callable, *,
+    def scatter(self, out, x: Value, indices: Value, updates: Value, numbers: Mapping[str, Sequence[int]],
+                body: Callable, *,
                 is_sorted: bool, is_unique: bool) -> Value:
         """`x` with updates at the places that the index vectors name, `body(old, new)` of scalars written there.
 
@@ -35,7 +36,8 @@ class SingleOperations(Windows):
         scalar = make_aval((), x.aval.dtype)
         select = self.region([scalar, scalar], lambda a, b: self.compare(a, b, direction))     # type: ignore[attr-defined]
         zero = self.constant(0, make_aval((), out.dtype))
-        return self.op("select_and_scatter", out, x, source, zero, regions=(select, self.reducer([out.dtype], "add")), attrs=(
+        return self.op("select_and_scatter", out, x, source, zero,
+                       regions=(select, self.reducer([out.dtype], "add")), attrs=(
             f"window_dimensions = {i64_array(sizes)}, window_strides = {i64_array(strides)}, "
             f"padding = dense<0> : tensor<{out.ndim}x2xi64>"))
 
@@ -43,7 +45,8 @@ class SingleOperations(Windows):
         """The lower factor of Hermitian matrices; what stands above its diagonal is left open."""
         return self.op("cholesky", x.aval, x, attrs="lower = true")
 
-    def triangular_solve(self, a: Value, b: Value, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose: str) -> Value:
+    def triangular_solve(self, a: Value, b: Value, *, left_side: bool, lower: bool, unit_diagonal: bool,
+                         transpose: str) -> Value:
         """X with `op(a) X = b`, or `X op(a) = b`; `transpose` is NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
         return self.op("triangular_solve", b.aval, a, b, attrs=(
             f"left_side = {_truth(left_side)}, lower = {_truth(lower)}, unit_diagonal = {_truth(unit_diagonal)}, "
@@ -51,7 +54,8 @@ class SingleOperations(Windows):
 
     def fft(self, out, x: Value, kind: str, lengths: Sequence[int]) -> Value:
         """The Fourier transform over the last axes; `kind` is FFT, IFFT, RFFT or IRFFT."""
-        return self.op("fft", out, x, attrs=f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {i64_array(lengths)}")
+        return self.op("fft", out, x,
+                       attrs=f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {i64_array(lengths)}")
 
     def reduce_precision(self, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
         """Floats rounded to fewer bits, in their own type."""

@@ -43,7 +43,8 @@ class Structured(Writer):
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
         self.loops = 0                          # that surround what is being written
-        self.reduced: tuple = ()                # the types of what is being reduced, while the reduction's body is written
+        # the types of what is being reduced, while the reduction's body is written
+        self.reduced: tuple = ()
         self.meshes = Meshes(None)              # of programs over several devices
         self.manual: Manual | None = None       # inside of a region for one device's part
 
@@ -105,7 +106,8 @@ class Structured(Writer):
         """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces.
 
         Args:
-            reduced: the types of the operands, for operations in the body that a platform writes otherwise for large ones.
+            reduced: the types of the operands, for operations in the body that a platform writes otherwise for large
+                ones.
         """
         scalars = [make_aval((), d, False) for d in dtypes]
         if isinstance(body, str):
@@ -177,7 +179,8 @@ class Structured(Writer):
             backend_config: attributes by name (`np.uint8(76)` gives `76 : ui8`), or a string for old targets.
             operand_layouts: dimensions from minor to major, one sequence per operand; likewise `result_layouts`.
             aliases: `{result index: operand index}` of buffers the call may reuse.
-            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them as operands otherwise.
+            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them as operands
+                otherwise.
         """
         self.facts.custom_calls.add(target)
         parts = [f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
@@ -185,7 +188,8 @@ class Structured(Writer):
         if backend_config is not None:
             text = dictionary(backend_config) if isinstance(backend_config, dict) else string(backend_config)
             parts.append(f"backend_config = {text}")
-        if not is_refined and any(type(a) is not AbstractToken and SymbolicDim in map(type, a.shape) for a in out_avals):
+        if not is_refined and any(type(a) is not AbstractToken and SymbolicDim in map(type, a.shape)
+                                  for a in out_avals):
             n = len(values)
             values = (*values, *self.shape_operands(out_avals))
             parts.append(f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}")
@@ -209,7 +213,8 @@ class Structured(Writer):
     def host_kernel(self, name: str, outs: list, *values: Value, aliases: dict | None = None) -> list[Value]:
         """What a NumPy loop of the runtime (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
-        return self.custom_call(HOST_KERNEL + name, outs, *values, backend_config={}, operand_layouts=layouts[:len(values)],
+        return self.custom_call(HOST_KERNEL + name, outs, *values, backend_config={},
+                                operand_layouts=layouts[:len(values)],
                                 result_layouts=layouts[len(values):], aliases=aliases)
 
     def callback(self, function: Callable, out_avals, *values: Value, has_side_effect: bool = False,

@@ -55,13 +55,15 @@ class Site:
 
     __slots__ = ("primitive", "out", "values", "params", "eqn", "users")
 
-    def __init__(self, primitive, out, values, params: dict[str, Any], eqn: JaxprEqn | None = None, users: Users | None = None):
+    def __init__(self, primitive, out, values, params: dict[str, Any], eqn: JaxprEqn | None = None,
+                 users: Users | None = None):
         self.primitive, self.out, self.values, self.params = primitive, out, values, params
         self.eqn, self.users = eqn, users
 
     def plain(self, em, *values, out=None, **params):
         """What the operation's own rule writes, here or of other values, types and parameters."""
-        return self.primitive.lower(em, self.out if out is None else out, *(values or self.values), **{**self.params, **params})
+        return self.primitive.lower(em, self.out if out is None else out, *(values or self.values),
+                                    **{**self.params, **params})
 
     def is_static(self) -> bool:
         """Whether all sizes of operands and results are known numbers."""

@@ -104,7 +104,8 @@ class BatchTrace(Interpreter):
 class EmptyBatchTrace(BatchTrace):
     """Maps over no examples: a result has none either, of the type that one would have.
 
-    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no features, ...
+    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no
+    features, ...
     """
 
     def interpret(self, prim, args, params):

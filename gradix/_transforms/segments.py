@@ -129,7 +129,8 @@ class SegmentTrace(StagingTrace):
 
     def local(self, ref):
         raise NotImplementedError(f"{ref._name()} is used in {self.debug.name or 'a function'}, jitted with "
-                                  "specialize=True, which may run in pieces: take the value as an argument and return the new one.")
+                                  "specialize=True, which may run in pieces: take the value as an argument and return "
+                                  "the new one.")
 
     def operand(self, a):
         if type(a) is SegmentTracer and a._trace is self:

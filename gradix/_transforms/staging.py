@@ -145,9 +145,9 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
     for local in refs.values():
         if local.is_written:
             raise NotImplementedError(
-                f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where values can "
-                "only be returned: a rule of custom_jvp or custom_vjp inside a loop, or a function given to a solver or a "
-                "reduction. Return the value, and write it outside.")
+                f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where "
+                "values can only be returned: a rule of custom_jvp or custom_vjp inside a loop, or a function given "
+                "to a solver or a reduction. Return the value, and write it outside.")
     return (jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects),
             [*consts, *[r.read() for r in refs]])
 
@@ -155,8 +155,8 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
 def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list, list[LocalRef]]:
     """As `stage` for a function that may use mutable arrays from outside.
 
-    The jaxpr takes the value of each of them after its other inputs, and returns after its other results the last values
-    of those that were written.
+    The jaxpr takes the value of each of them after its other inputs, and returns after its other results the last
+    values of those that were written.
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
@@ -178,7 +178,8 @@ def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool
     last = dict(zip([r.ref for r in refs if r.is_written], jaxpr.outvars[n_out:]))
     read = [r for r in refs if r.ref not in order]
     outs = [last.get(ref, v) for ref, v in zip(order, ins)] if give_back else []
-    whole = Jaxpr([*jaxpr.constvars, *[r.var for r in read]], [*ins, *jaxpr.invars[:n]], [*outs, *jaxpr.outvars[:n_out]],
+    whole = Jaxpr([*jaxpr.constvars, *[r.var for r in read]], [*ins, *jaxpr.invars[:n]],
+                  [*outs, *jaxpr.outvars[:n_out]],
                   jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
     return whole, [*consts, *[r.ref.read() for r in read]]
 

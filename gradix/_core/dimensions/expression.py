@@ -33,8 +33,9 @@ def install_value(fn: Callable) -> None:
 class SymbolicDim:
     """A dimension that is no number: an integer polynomial of variables and of floordiv, mod, max and min.
 
-    Equal expressions of one scope are one object. Comparisons answer where the answer is the same for all values of the variables
-    that the constraints of the scope allow, and raise otherwise; `==` answers whether the two are known to be equal.
+    Equal expressions of one scope are one object. Comparisons answer where the answer is the same for all values of the
+    variables that the constraints of the scope allow, and raise otherwise; `==` answers whether the two are known to be
+    equal.
 
     Raises:
         InconclusiveDimensionOperation: by comparisons, and where a number is needed.
@@ -162,8 +163,8 @@ class SymbolicDim:
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
-            f"Symbolic dimension '{self}' used in a context that requires a constant. It has no one value: use it as a size, in "
-            "arithmetic, or as an array with jnp.asarray.")
+            f"Symbolic dimension '{self}' used in a context that requires a constant. It has no one value: use it as "
+            "a size, in arithmetic, or as an array with jnp.asarray.")
 
     def __jax_array__(self):
         """The value of the dimension as an integer array of no axes, known when the program runs."""
@@ -329,7 +330,8 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
     """Whether x - other >= margin, for a question that is printed as `asked`."""
     y = _dimension(other)
     if y is None:
-        raise TypeError(f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} {other!r}. "
+        raise TypeError(f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} "
+                        f"{other!r}. "
                         "Compare jnp.asarray(dimension) for a traced answer.")
     if type(y) is SymbolicDim:
         x.scope.check_same(y, f"{x} {asked} {y}")
@@ -349,8 +351,8 @@ def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperati
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
         f"{x.scope.with_constraints()}.\nState what holds when the dimensions are made, as in "
-        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), let assume={\"a\": 8} answer as for an example and check "
-        "that at every call, or compute the answer in the program from jnp.asarray of the dimension.")
+        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), let assume={\"a\": 8} answer as for an example "
+        "and check that at every call, or compute the answer in the program from jnp.asarray of the dimension.")
 
 
 def _names(x) -> set:

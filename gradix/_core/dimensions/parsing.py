@@ -48,8 +48,8 @@ class _Reader:
     def error(self, why: str) -> ValueError:
         _, token, start = self.tokens[self.place]
         found = "" if self.kind == "end" else f", at {token!r}"
-        return ValueError(f"syntax error in {self.what} {self.text!r}{found}: {why}. Parsed {self.text[:start]!r}, remaining "
-                          f"{self.text[start:]!r}.")
+        return ValueError(f"syntax error in {self.what} {self.text!r}{found}: {why}. Parsed {self.text[:start]!r}, "
+                          f"remaining {self.text[start:]!r}.")
 
     # sum := [-] product {(+|-) product};  product := power {* power};  power := atom [(^|**) number]
 
@@ -122,7 +122,8 @@ def shape(text: str, scope, like) -> tuple:
         reader.expect(")", "at the end of the shape")
     reader.expect("end", "after the shape")
     if like is not None and len(dims) != len(like):
-        raise ValueError(f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands for {len(like)}.")
+        raise ValueError(f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands "
+                         f"for {len(like)}.")
     return tuple(dims)
 
 
@@ -138,10 +139,11 @@ def _encloses(tokens: list) -> bool:
 
 def _like_at(like, i: int, text: str):
     if like is None or i >= len(like):
-        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, got "
-                         f"like={like}. Write the size, or pass a shape that has it.")
+        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, "
+                         f"got like={like}. Write the size, or pass a shape that has it.")
     if like[i] is None:
-        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not know either.")
+        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not "
+                         "know either.")
     return like[i]
 
 
@@ -156,7 +158,8 @@ def constraint(text: str, scope) -> tuple:
     reader = _Reader(text, "constraint", scope)
     left = reader.sum()
     if reader.kind not in (">=", "<=", "=="):
-        raise ValueError(f"Constraint parsing error in {text!r}: it must contain one of '==', '>=' or '<='. Write a > 2 as \"a >= 3\".")
+        raise ValueError(f"Constraint parsing error in {text!r}: it must contain one of '==', '>=' or '<='. Write a > "
+                         "2 as \"a >= 3\".")
     relation = reader.take()
     right = reader.sum()
     reader.expect("end", "after the constraint")

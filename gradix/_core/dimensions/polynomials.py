@@ -1,7 +1,7 @@
 """Integer polynomials over variables and operations: their canonical form, arithmetic, division and text.
 
-A polynomial is a dict from monomial to coefficient. A monomial is a sorted tuple of (atom, exponent), the constant one is
-empty. An atom is the name of a variable, or an `Operation`.
+A polynomial is a dict from monomial to coefficient. A monomial is a sorted tuple of (atom, exponent), the constant one
+is empty. An atom is the name of a variable, or an `Operation`.
 """
 from __future__ import annotations
 

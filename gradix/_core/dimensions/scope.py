@@ -31,11 +31,11 @@ class SymbolicScope:
     Dimensions of two scopes cannot be mixed.
 
     Args:
-        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An equality replaces its left
-            side, where that is one variable, product or operation, by its right side.
-        assume: sizes by name of the variable, as of an example. With it, questions that the constraints leave undecided are answered
-            as for these sizes, and the answers become constraints, listed in `assumptions`, which every call checks. Variables
-            that are left out count as large. Without it, such questions raise.
+        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An equality replaces its
+            left side, where that is one variable, product or operation, by its right side.
+        assume: sizes by name of the variable, as of an example. With it, questions that the constraints leave undecided
+            are answered as for these sizes, and the answers become constraints, listed in `assumptions`, which every
+            call checks. Variables that are left out count as large. Without it, such questions raise.
 
     Raises:
         ValueError: a constraint is malformed, or the sizes in `assume` do not satisfy one.
@@ -50,7 +50,8 @@ class SymbolicScope:
 
     def __init__(self, constraints_str=(), *, assume: Mapping[str, int] | None = None):
         if isinstance(constraints_str, str):
-            raise ValueError(f"constraints are a sequence of strings, got the string {constraints_str!r}. Write [{constraints_str!r}].")
+            raise ValueError(f"constraints are a sequence of strings, got the string {constraints_str!r}. Write "
+                             f"[{constraints_str!r}].")
         self.place = current()
         self._intervals: dict | None = None               # of variables
         self.results: dict = {}
@@ -92,7 +93,8 @@ class SymbolicScope:
         """Apply the equality constraints, in place, to a polynomial."""
         for _ in range(_REPLACEMENTS):
             for monomial in poly:
-                found = next(((rest, new) for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None)
+                found = next(((rest, new)
+                              for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None)
                 if found is not None:
                     c = poly.pop(monomial)
                     accumulate(poly, multiplied([(found[0], c)], found[1]).items())
@@ -138,7 +140,8 @@ class SymbolicScope:
     def _equate(self, left, right, text: str) -> None:
         terms = left.terms if type(left) is SymbolicDim else ()
         if len(terms) != 1 or terms[0][1] != 1:
-            raise ValueError(f"Constraint {text!r}: the left side of == must be one variable, product or operation, got {left}.")
+            raise ValueError(f"Constraint {text!r}: the left side of == must be one variable, product or operation, "
+                             f"got {left}.")
         self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
         atom = terms[0][0][0][0]
         if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(terms[0][0]) == 1:
@@ -201,7 +204,8 @@ class SymbolicScope:
     def _tighten(self, terms: Polynomial) -> None:
         """Narrow the intervals of the variables of a linear fact: c·x + rest >= 0."""
         constant = terms.pop((), 0)
-        names = [monomial[0][0] for monomial in terms if len(monomial) == 1 and monomial[0][1] == 1 and type(monomial[0][0]) is str]
+        names = [monomial[0][0] for monomial in terms
+                 if len(monomial) == 1 and monomial[0][1] == 1 and type(monomial[0][0]) is str]
         if len(names) != len(terms):
             return
         intervals = self._intervals or {}
@@ -233,8 +237,9 @@ class SymbolicScope:
         """
         if other.scope is not self:
             raise ValueError(
-                f"Invalid mixing of symbolic scopes in {what}: the first is of {self}, the second of {other.scope}. Make "
-                "dimensions that meet in one program in one scope: symbolic_shape(\"a, b\"), or pass scope=a.scope.")
+                f"Invalid mixing of symbolic scopes in {what}: the first is of {self}, the second of {other.scope}. "
+                "Make dimensions that meet in one program in one scope: symbolic_shape(\"a, b\"), or pass "
+                "scope=a.scope.")
 
     def substituted(self, x: SymbolicDim, atom, value):
         """An expression with one of its atoms replaced."""
@@ -283,7 +288,8 @@ class SymbolicScope:
 
     def __str__(self) -> str:
         text = f"scope {id(self)} created at {self.place.file}:{self.place.line}"
-        return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints]) if self.constraints else "")
+        return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints])
+                       if self.constraints else "")
 
     __repr__ = __str__
 
@@ -294,13 +300,15 @@ class _Examples(dict):
     def __init__(self, scope: SymbolicScope, sizes: Mapping[str, int]):
         for name, n in sizes.items():
             if type(n) is not int or n < 1:
-                raise ValueError(f"assume: the size of the dimension variable '{name}' is a positive integer, got {n!r}.")
+                raise ValueError(f"assume: the size of the dimension variable '{name}' is a positive integer, got "
+                                 f"{n!r}.")
         super().__init__(sizes)
         self._scope = scope
         for text, (left, relation, right) in scope.constraints:
             x, y = scope.evaluated(left, self), scope.evaluated(right, self)
             if not {">=": x >= y, "<=": x <= y, "==": x == y}[relation]:
-                raise ValueError(f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of a real call.")
+                raise ValueError(f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of "
+                                 "a real call.")
 
     def __missing__(self, name: str) -> int:
         low, high = self._scope.variable_range(name)

@@ -75,7 +75,8 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
         padding: "SAME", "VALID" or (low, high) pairs.
         rhs_dilation: zeros inserted in the kernel plus one.
         dimension_numbers: layouts; None is channels last (NHWC, HWIO, NHWC).
-        transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this is exactly the adjoint.
+        transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this is exactly the
+            adjoint.
         precision, preferred_element_type: as for `dot_general`.
         use_consistent_padding: explicit pairs mean the padding of the convolution this is the adjoint of.
 
@@ -134,8 +135,8 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
     Args:
         lhs: the input, of rank n + 2.
         filter_shape: the n sizes of the window.
-        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as for
-            `conv_general_dilated`.
+        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as
+            for `conv_general_dilated`.
 
     Example:
         >>> from gradix import lax
@@ -166,7 +167,8 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
         rhs: of rank n + 2; its input feature axis has `features · prod(filter_shape)` elements, its axes of space
             are those of the result.
         filter_shape: the n sizes of the window.
-        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for `conv_general_dilated`.
+        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
+            `conv_general_dilated`.
 
     Example:
         >>> from gradix import lax

@@ -302,7 +302,8 @@ def _one_axis(shape, index, axis, negative):
             [negative if d == axis else True for d in range(len(shape))])
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True) -> Array:
+def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
     Args:
@@ -325,7 +326,8 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=negative)
 
 
-def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True) -> Array:
+def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
     Args:
@@ -344,7 +346,8 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True) -> Array:
+def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
 
     Args:

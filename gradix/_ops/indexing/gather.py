@@ -108,11 +108,14 @@ class Gather(Primitive):
         stacks = dict(zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims))
         at = list(entries(indices))
         cut = [i for i, n in enumerate(sizes) if n != x.shape[i] and i not in stacks]
-        inner = [i for i in range(x.ndim) if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims]
-        if any(row[i] is not None for i in cut) or any(None not in (row[i], at[j]) and row[i] != at[j] for i, j in stacks.items()):
+        inner = [i for i in range(x.ndim)
+                 if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims]
+        if any(row[i] is not None for i in cut) or any(None not in (row[i], at[j]) and row[i] != at[j]
+                                                       for i, j in stacks.items()):
             raise ShardingTypeError(
-                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could not be "
-                f"resolved unambiguously: {x.str_short()} is divided over axes among {cut}, of which parts are taken.")
+                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out "
+                f"sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among {cut}, of "
+                "which parts are taken.")
         for i, j in stacks.items():
             at[j] = at[j] if row[i] is None else row[i]
         out: list = [None] * outs[0].ndim

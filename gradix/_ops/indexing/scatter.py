@@ -118,8 +118,9 @@ class Scatter(Primitive):
         sizes = window_sizes(x.shape, avals[2].shape, dnums)
         if any(row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)):
             raise ShardingTypeError(
-                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as out sharding "
-                f"could not be resolved unambiguously: {x.str_short()} is divided over axes among {sorted(written)}, of which parts are "
+                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update "
+                f"as out sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among "
+                f"{sorted(written)}, of which parts are "
                 "written.")
         return [row]
 

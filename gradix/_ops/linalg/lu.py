@@ -210,8 +210,8 @@ def lu(x):
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
 
     Returns:
-        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row each row was exchanged
-        with; the permutation of the rows.
+        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row each row was
+        exchanged with; the permutation of the rows.
 
     Example:
         >>> from gradix import lax

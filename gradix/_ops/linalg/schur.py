@@ -117,8 +117,8 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
                [-1.,  0.]], dtype=float32)
     """
     if sort_eig_vals or select_callable is not None:
-        raise NotImplementedError("schur does not sort: LAPACK asks about every eigenvalue by a call back, which compiled "
-                                  "programs cannot answer. Use sort_eig_vals=False and select_callable=None; "
+        raise NotImplementedError("schur does not sort: LAPACK asks about every eigenvalue by a call back, which "
+                                  "compiled programs cannot answer. Use sort_eig_vals=False and select_callable=None; "
                                   "scipy.linalg.schur sorts, outside of compiled programs.")
     return bind(schur_p, (as_operand("schur", x),), {"compute_schur_vectors": bool(compute_schur_vectors),
                                                      "sort_eig_vals": False, "select_callable": None})

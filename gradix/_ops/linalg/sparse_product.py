@@ -26,9 +26,9 @@ _OF_SCIPY = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128"
 class SparseProduct(Primitive):
     """The product of a sparse and a dense matrix, linear in the elements of each.
 
-    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands at one place is added.
-    `height` is the number of rows, and `ordered` tells that `rows` does not decrease. Then a fifth operand may tell where each
-    row starts among the elements, and where the last one ends; elements from there on are zero.
+    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands at one place is
+    added. `height` is the number of rows, and `ordered` tells that `rows` does not decrease. Then a fifth operand may
+    tell where each row starts among the elements, and where the last one ends; elements from there on are zero.
     """
 
     costly = True
@@ -42,7 +42,8 @@ class SparseProduct(Primitive):
             raise TypeError("sparse_product requires three vectors of one length and a matrix, got shapes "
                             f"{data.shape}, {rows.shape}, {columns.shape} and {dense.shape}.")
         if starts and starts[0].shape != (height + 1,):
-            raise TypeError(f"sparse_product requires the starts of {height} rows and an end, got shape {starts[0].shape}.")
+            raise TypeError(f"sparse_product requires the starts of {height} rows and an end, got shape "
+                            f"{starts[0].shape}.")
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
 
     def divide(self, mesh, avals, outs, params):
@@ -70,7 +71,8 @@ class SparseProduct(Primitive):
     def transpose(self, ct, data, rows, columns, dense, *starts, height, ordered):
         if type(data) is Linear:
             # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two rows.
-            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None, *[None for _ in starts]]
+            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None,
+                    *[None for _ in starts]]
         # data at (column, row): the transposed matrix.
         back = {"height": dense.aval.shape[0], "ordered": False}
         return [None, None, None, bind(self, (data, columns, rows, ct), back), *[None for _ in starts]]
@@ -120,12 +122,13 @@ def sparse_product(data, rows, columns, dense, height: int, ordered: bool = Fals
 
     Args:
         data: the elements that are given, of shape (e,).
-        rows, columns: where each of them stands, int32 of shape (e,), within the matrix; elements at one place are added.
+        rows, columns: where each of them stands, int32 of shape (e,), within the matrix; elements at one place are
+            added.
         dense: of shape (width, n), and the dtype of `data`.
         height: the number of rows of the sparse matrix, whose columns are `width`.
         ordered: whether `rows` does not decrease; the product is quicker then.
-        starts: where each row starts among ordered elements, and where the last one ends, int32 of shape (height + 1,); elements
-            from there on must be zero. Left out where it is not known.
+        starts: where each row starts among ordered elements, and where the last one ends, int32 of shape (height + 1,);
+            elements from there on must be zero. Left out where it is not known.
 
     Returns:
         An array of shape (height, n).

@@ -77,8 +77,9 @@ class TridiagonalSolve(Factorization):
                             "read.")
         check_matrices("tridiagonal_solve", b)
         if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
-            raise TypeError("tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of "
-                            f"the diagonal arguments, got shapes {b.shape} and {d.shape}. b[..., None] makes a column.")
+            raise TypeError("tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions "
+                            f"of the diagonal arguments, got shapes {b.shape} and {d.shape}. b[..., None] makes a "
+                            "column.")
         return make_aval(b.shape, b.dtype, all(x.weak_type for x in (dl, d, du, b)))
 
     def host(self, dl, d, du, b):

@@ -42,8 +42,8 @@ class CholeskyUpdate(Factorization):
         _check_reals(self.name, r, w)
         check_matrices(self.name, r)
         if r.shape[-1] != r.shape[-2] or w.shape != r.shape[:-1]:
-            raise ValueError("Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size "
-                             f"as input. Got shapes {r.shape} and {w.shape} instead.")
+            raise ValueError("Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same "
+                             f"size as input. Got shapes {r.shape} and {w.shape} instead.")
         return make_aval(r.shape, r.dtype, r.weak_type and w.weak_type)
 
     def host(self, r, w):
@@ -69,7 +69,8 @@ class CholeskyUpdate(Factorization):
             shape = r.aval.shape
             outer = mul(along_columns(tw, shape), along_rows(w, shape))
             change = outer if change is None else add_any(change, outer)
-        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8, for R' = Lᵀ and dA = change + changeᵀ.
+        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8, for R' = Lᵀ and dA = change +
+        # changeᵀ.
         symmetric = add_any(change, flip(change))
         inner = triangular_solve(out, symmetric, left_side=False, lower=False)
         inner = triangle(triangular_solve(out, inner, left_side=True, lower=False, transpose_a=True), False)
@@ -125,8 +126,8 @@ class SymmetricProduct(Primitive):
             raise TypeError("All inputs to symmetric_product must have the same number of batch dimensions, but got "
                             f"shapes {a.shape} and {c.shape}.")
         if c.shape != (*a.shape[:-1], a.shape[-2]):
-            raise ValueError("symmetric_product expects rectangular matrices of shape (..., m, n) and square matrices of "
-                             f"shape (..., m, m). Got shapes {a.shape} and {c.shape}.")
+            raise ValueError("symmetric_product expects rectangular matrices of shape (..., m, n) and square matrices "
+                             f"of shape (..., m, m). Got shapes {a.shape} and {c.shape}.")
         return make_aval(c.shape, c.dtype, a.weak_type and c.weak_type)
 
     def expand(self, a, c, *, alpha, beta):
@@ -171,7 +172,8 @@ def cholesky_update(r_matrix, w_vector) -> Array:
     return bind(cholesky_update_p, operands("cholesky_update", r_matrix, w_vector), {})
 
 
-def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Array:
+def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0,
+                      symmetrize_output: bool = False) -> Array:
     """`alpha a aᵀ + beta c`, for symmetric `c`.
 
     Args:

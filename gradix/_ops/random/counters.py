@@ -1,7 +1,8 @@
 """Keys of Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
 A block is a function of a key and a counter of two or four words. What is drawn from a key are the words of the blocks
-numbered by its counters, so that no draw depends on another; the algorithms are written once, for NumPy and for StableHLO.
+numbered by its counters, so that no draw depends on another; the algorithms are written once, for NumPy and for
+StableHLO.
 """
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ def threefry4x32(on, key, counter):
 class CounterBased:
     """A generator of keys of `words` words, whose blocks have as many words as their counters.
 
-    The words of a number go first in a counter when bits are drawn or a seed becomes a key, and last when keys are derived.
+    The words of a number go first in a counter when bits are drawn or a seed becomes a key, and last when keys are
+    derived.
     """
 
     together = False
@@ -181,7 +183,8 @@ class CounterBased:
 
     def host_bits(self, keys, shape, dtype):
         words, on = self._host_blocks(keys, prod(shape), False), _Numpy()
-        drawn = packed(*self._joined(on, words)[::-1]) if dtype == U64 else self._mixed(on, words).astype(dtype, copy=False)
+        drawn = packed(*self._joined(on, words)[::-1]) if dtype == U64 else self._mixed(on, words).astype(dtype,
+                                                                                                          copy=False)
         return drawn.reshape((*keys.shape, *shape))
 
     # In StableHLO

@@ -1,7 +1,7 @@
 """The generators by the names that key dtypes carry.
 
-Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`, on keys as they are stored) and
-once in StableHLO (`emit_…`). `together` tells those of which the first of an array of keys draws for all.
+Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`, on keys as they are
+stored) and once in StableHLO (`emit_…`). `together` tells those of which the first of an array of keys draws for all.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Philox 4x32 with 10 rounds, as XLA's generator runs it (Salmon et al., "Parallel random numbers", 2011).
 
-A state is two uint64: the key, and the low half of a counter of 128 bits, whose high half is the key once more. A block is four
-words of 32 bits; wider words are two of them, the low one first, narrower words are the low bits of one each.
+A state is two uint64: the key, and the low half of a counter of 128 bits, whose high half is the key once more. A block
+is four words of 32 bits; wider words are two of them, the low one first, narrower words are the low bits of one each.
 """
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def _check_key(name: str, aval, impl: str | None = None) -> None:
                         f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
                         "random.wrap_key_data(raw).")
     if impl is not None and impl != aval.dtype._impl:
-        raise TypeError(f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to {aval.dtype._impl!r}.")
+        raise TypeError(f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
+                        f"{aval.dtype._impl!r}.")
 
 
 class _Keys(NonDifferentiable, Primitive):
@@ -81,7 +82,8 @@ class RandomWrap(_Keys):
         made = dtypes.KeyType(impl)
         n = len(made.key_shape)
         if words.shape[-n:] != made.key_shape:
-            raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with {made.key_shape}; "
+            raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with "
+                            f"{made.key_shape}; "
                             f"got shape={words.shape}")
         return make_aval(words.shape[:-n], made)
 
@@ -344,7 +346,8 @@ def random_clone(keys):
 def random_bits(keys, bit_width: int, shape):
     """Uniform unsigned integers of `bit_width` bits, of `shape` for each key."""
     keys = as_operand("random_bits", keys)
-    return bind(_of(keys, random_bits_p, composed_bits_p), (keys,), {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)})
+    return bind(_of(keys, random_bits_p, composed_bits_p), (keys,),
+                {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)})
 
 
 def threefry_2x32(keypair, count):

@@ -1,7 +1,8 @@
 """Keys of XLA's own generator: `rbg` splits them by Threefry, `unsafe_rbg` by the generator itself.
 
 One key is the state of a Philox generator, two uint64.
-XLA has no generator of many states: of an array of keys the first draws for all, in the order of their places, as in JAX.
+XLA has no generator of many states: of an array of keys the first draws for all, in the order of their places, as in
+JAX.
 """
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class Rbg:
             return em.constant(0, out)
         counters, zero = em.spread(data, out.shape), em.constant(0, make_aval(out.shape, U32))
         dims = tuple(range(out.ndim))
-        return emit_wide(em, *[emit_joined(em, *emit_blocks(em, *emit_pair(em, em.spread(half, out.shape)), zero, counters, dims), U64)
+        return emit_wide(em, *[emit_joined(em, *emit_blocks(em, *emit_pair(em, em.spread(half, out.shape)), zero,
+                                                            counters, dims), U64)
                                for half in emit_halves(em, keys)], out)
 
     def emit_bits(self, em, out, keys):

@@ -48,8 +48,8 @@ class RngBitGenerator(NonDifferentiable, Primitive):
 
     def abstract(self, key, *, shape, dtype, algorithm, out_sharding):
         if (key.shape, key.dtype) not in (((4,), _WORD), ((2,), _WIDE)):
-            raise TypeError("rng_bit_generator takes the state of a generator, of type uint32[4] or uint64[2], as its key; "
-                            f"got {key.str_short()}. random.bits takes the keys of gradix.random.")
+            raise TypeError("rng_bit_generator takes the state of a generator, of type uint32[4] or uint64[2], as its "
+                            f"key; got {key.str_short()}. random.bits takes the keys of gradix.random.")
         return [make_aval(key.shape, key.dtype), make_aval(shape, dtype)]
 
     def batch(self, size, args, axes, *, shape, **params):
@@ -118,7 +118,8 @@ rng_uniform_p = RngUniform("rng_uniform")
 _draws = itertools.count()
 
 
-def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None) -> tuple[Array, Array]:
+def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *,
+                      out_sharding=None) -> tuple[Array, Array]:
     """Random bits by a generator of XLA, and its next state. The bits of the default differ between platforms.
 
     Args:
@@ -143,10 +144,11 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
         return divided(rng_bit_generator, out_sharding, key, shape, dtype, algorithm)
     dtype = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if dtype not in _BITS:
-        raise TypeError(f"rng_bit_generator: unsupported dtype {dtypes.dtype_name(dtype)}. It makes uint8, uint16, uint32 and "
-                        "uint64; convert the bits, or reinterpret them with lax.bitcast_convert_type.")
+        raise TypeError(f"rng_bit_generator: unsupported dtype {dtypes.dtype_name(dtype)}. It makes uint8, uint16, "
+                        "uint32 and uint64; convert the bits, or reinterpret them with lax.bitcast_convert_type.")
     state, bits = bind(rng_bit_generator_p, (as_operand("rng_bit_generator", key),), {
-        "shape": canonical_shape(shape), "dtype": dtype, "algorithm": RandomAlgorithm(algorithm), "out_sharding": out_sharding})
+        "shape": canonical_shape(shape), "dtype": dtype, "algorithm": RandomAlgorithm(algorithm),
+        "out_sharding": out_sharding})
     return state, bits
 
 

@@ -1,6 +1,7 @@
 """How keys are stored: one word as uint32, two as one uint64 whose first word is the low one, four as one complex128.
 
-complex128 is of XLA's types the only one of 16 bytes: its halves are moved and reinterpreted, never computed with as numbers.
+complex128 is of XLA's types the only one of 16 bytes: its halves are moved and reinterpreted, never computed with as
+numbers.
 """
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def emit_words(em, keys) -> list:
     """The words of keys, as values of the keys' shape."""
     if keys.aval.dtype.itemsize == 4:
         return [keys]
-    return [word for half in (emit_halves(em, keys) if is_wide(keys.aval.dtype) else [keys]) for word in emit_pair(em, half)]
+    return [word for half in (emit_halves(em, keys) if is_wide(keys.aval.dtype) else [keys])
+            for word in emit_pair(em, half)]
 
 
 def emit_pair(em, half):

@@ -214,7 +214,8 @@ class Threefry2x32:
             keys = em.spread(keys, out.shape)
         if data.aval.shape != out.shape:
             data = em.spread(data, out.shape)
-        first, second = emit_blocks(em, *emit_pair(em, keys), em.constant(0, counters), data, tuple(range(keys.aval.ndim)))
+        first, second = emit_blocks(em, *emit_pair(em, keys), em.constant(0, counters), data,
+                                    tuple(range(keys.aval.ndim)))
         return emit_joined(em, first, second, out.dtype)
 
     def emit_bits(self, em, out, keys):

@@ -15,8 +15,8 @@ def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_ov
     if not x.aval.ndim:
         raise TypeError(f"{name} operand must have >= 1 dimension, got shape ().")
     if x.aval.dtype not in dtypes.FLOAT:
-        raise ValueError(f"{name} operand must be a floating type, got {dtypes.dtype_name(x.aval.dtype)}. For integers use "
-                         "lax.top_k, or .astype('float32').")
+        raise ValueError(f"{name} operand must be a floating type, got {dtypes.dtype_name(x.aval.dtype)}. For "
+                         "integers use lax.top_k, or .astype('float32').")
     axis, k = canonical_axis(reduction_dimension, x.aval.ndim), index(k)
     size = x.aval.shape[axis]
     if k <= 0:
@@ -60,7 +60,8 @@ def approx_max_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)
         [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
-    return _extremes("approx_max_k", operand, k, reduction_dimension, recall_target, reduction_input_size_override, True)
+    return _extremes("approx_max_k", operand, k, reduction_dimension, recall_target,
+                     reduction_input_size_override, True)
 
 
 def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
@@ -79,4 +80,5 @@ def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         >>> lax.approx_min_k(jnp.array([1.0, 3.0, 2.0]), 2)
         [Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32)]
     """
-    return _extremes("approx_min_k", operand, k, reduction_dimension, recall_target, reduction_input_size_override, False)
+    return _extremes("approx_min_k", operand, k, reduction_dimension, recall_target,
+                     reduction_input_size_override, False)

@@ -35,8 +35,8 @@ class Sort(Primitive):
         if any(s != shapes[0] for s in shapes):
             raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
         if any(dtypes.is_extended(x.dtype) for x in xs[:num_keys]):
-            raise TypeError(f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may be sorted "
-                            "by numbers: lax.sort((numbers, keys), num_keys=1).")
+            raise TypeError(f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may "
+                            "be sorted by numbers: lax.sort((numbers, keys), num_keys=1).")
         return list(xs)
 
     def host(self, *xs, dimension, is_stable, num_keys):
@@ -109,7 +109,8 @@ class TopK(Primitive):
         return bind(self, args, {"k": k, "axis": axis + (axis >= a)}), [a, a]
 
     def divide(self, mesh, avals, outs, params):
-        return [undivided(self.name, avals[0], (params["axis"] % avals[0].ndim,), "the axis to choose from")] * len(outs)
+        return [undivided(self.name, avals[0], (params["axis"] % avals[0].ndim,),
+                          "the axis to choose from")] * len(outs)
 
     def lower(self, em, outs, x, *, k, axis):
         return emit_top_k(em, outs, x, k, axis)

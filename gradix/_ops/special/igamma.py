@@ -50,13 +50,15 @@ def _density(a, x):
 
 
 def _second_in_a(t, a, x):
-    raise NotImplementedError("igamma_grad_a has no derivative in a: the second derivative of igamma in a is not known. "
-                              "Differentiate igamma in a once, or wrap it in custom_jvp with a rule of your own.")
+    raise NotImplementedError("igamma_grad_a has no derivative in a: the second derivative of igamma in a is not "
+                              "known. Differentiate igamma in a once, or wrap it in custom_jvp with a rule of your "
+                              "own.")
 
 
 def _slope_in_a(t, a, x):
-    raise NotImplementedError("random_gamma_grad has no derivative in a, which is what a second derivative of gamma draws in their "
-                              "shape asks for: the second derivative of igamma in a is not known. Differentiate draws once.")
+    raise NotImplementedError("random_gamma_grad has no derivative in a, which is what a second derivative of gamma "
+                              "draws in their shape asks for: the second derivative of igamma in a is not known. "
+                              "Differentiate draws once.")
 
 
 def _slope_in_x(t, a, x):
@@ -75,7 +77,8 @@ igammac_p = Elementwise("igammac", _by_scipy(lambda a, x: _special.gammaincc(a, 
 igamma_grad_a_p = Elementwise("igamma_grad_a", host(igamma_formulas.igamma_grad_a), _second_in_a,
                               lambda t, a, x: mul(t, mul(_density(a, x), sub(log(x), digamma(a)))),
                               hlo=program(igamma_formulas.igamma_grad_a), dtypes=_REAL)
-random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad), _slope_in_a, _slope_in_x,
+random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad), _slope_in_a,
+                                  _slope_in_x,
                                   hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
 
 
@@ -147,8 +150,8 @@ def igamma_grad_a(a, x) -> Array:
 def random_gamma_grad(a, x) -> Array:
     """How a gamma random number `x` moves with the shape `a` while `igamma(a, x)` stays: `dx/da`.
 
-    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018). It has a derivative
-    in `x`, none in `a`.
+    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018). It has a
+    derivative in `x`, none in `a`.
 
     Args:
         a: positive floats, the shape of the gamma distribution.

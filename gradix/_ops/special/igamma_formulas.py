@@ -1,8 +1,9 @@
 """Formulas of the incomplete gamma functions and their derivatives in `a`.
 
-P(a, x) is the part below x of the gamma distribution of shape a, Q = 1 - P the part above. Where which formula serves follows
-Gautschi, "A computational procedure for incomplete gamma functions" (1979): the power series below the mean, the continued
-fraction above it (DLMF 8.11.4, 8.9.2), and near the mean of a large a Temme's uniform expansion (DLMF 8.12).
+P(a, x) is the part below x of the gamma distribution of shape a, Q = 1 - P the part above. Where which formula serves
+follows Gautschi, "A computational procedure for incomplete gamma functions" (1979): the power series below the mean,
+the continued fraction above it (DLMF 8.11.4, 8.9.2), and near the mean of a large a Temme's uniform expansion (DLMF
+8.12).
 """
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def is_near_large_mean(m, a, x):
 
 def _at_the_ends(m, a, x, inside, result, at_zero: float, at_infinity: float):
     """`result` inside; the limits where `x` or `a` is 0 or infinite; NaN where one is negative, or both are 0."""
-    ends = m.where((x == math.inf) | ((a == 0.0) & (x > 0.0)), at_infinity, m.where((x == 0.0) | (a == math.inf), at_zero, a))
+    ends = m.where((x == math.inf) | ((a == 0.0) & (x > 0.0)), at_infinity,
+                   m.where((x == 0.0) | (a == math.inf), at_zero, a))
     outside = ~((a >= 0.0) & (x >= 0.0)) | ((a == 0.0) & (x == 0.0))
     return m.where(outside, math.nan, m.where(inside, result, ends))
 

@@ -17,7 +17,8 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
     cut = [[max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)]
     if any(map(any, cut)):
         if any(low + high >= n for (low, high), n in zip(cut, xs[0].aval.shape)):
-            return [em.broadcast_in_dim(i, out, ()) for i, out in zip(inits, outs)]          # nothing but padding is left
+            # nothing but padding is left
+            return [em.broadcast_in_dim(i, out, ()) for i, out in zip(inits, outs)]
         low, high = [[-c for c in side] for side in zip(*cut)]
         xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
         window = window._replace(padding=tuple([tuple([p + c * b for p, c in zip(pair, cs)])
@@ -125,6 +126,7 @@ def _unstretched(em, x, out, window):
 def emit_select_and_scatter(em, out, source, x, window, direction: str, fill):
     """XLA's own operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
-    total = em.select_and_scatter(make_aval(wide.aval.shape, out.dtype), wide, source, window.window_dimensions, window.window_strides,
+    total = em.select_and_scatter(make_aval(wide.aval.shape, out.dtype), wide, source, window.window_dimensions,
+                                  window.window_strides,
                                   direction)
     return _unstretched(em, total, out, window)

@@ -87,7 +87,8 @@ class ReduceWindow(Primitive):
 
     def divide(self, mesh, avals, outs, params):
         w = params["window_dimensions"]
-        return [undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1], "the axes that windows extend over")]
+        return [undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1],
+                          "the axes that windows extend over")]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
@@ -117,7 +118,8 @@ class ReduceWindowSum(ReduceWindow):
             return [zeros(x.aval)]
         if _tiles(w):                               # each element is in one window, if in any
             return [pad(_repeated(ct, w.window_dimensions), _zero_of(ct), [
-                (-low, n + low - m * k, 0) for n, m, k, (low, _) in zip(x.shape, ct.aval.shape, w.window_dimensions, w.padding)])]
+                (-low, n + low - m * k, 0)
+                for n, m, k, (low, _) in zip(x.shape, ct.aval.shape, w.window_dimensions, w.padding)])]
         config = []
         for n, m, k, s, (low, _), b, d in zip(x.shape, ct.aval.shape, *w):
             reach, spread = dilated(k, d) - 1, dilated(m, s)
@@ -136,7 +138,8 @@ def _tiles(w: Window) -> bool:
 def _repeated(x, counts):
     """Each element so many times along each axis."""
     shape = [m for pair in zip(x.aval.shape, counts) for m in pair]
-    return reshape(broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)), [n * k for n, k in zip(x.aval.shape, counts)])
+    return reshape(broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)),
+                   [n * k for n, k in zip(x.aval.shape, counts)])
 
 
 class ReduceWindowExtremum(ReduceWindow):
@@ -248,7 +251,8 @@ class SelectAndScatterAdd(Primitive):
 
     def divide(self, mesh, avals, outs, params):
         for a in avals:
-            undivided(self.name, a, [i for i, n in enumerate(params["window_dimensions"]) if n != 1], "the axes that windows extend over")
+            undivided(self.name, a, [i for i, n in enumerate(params["window_dimensions"]) if n != 1],
+                      "the axes that windows extend over")
         return [entries(avals[1])]
 
     def lower(self, em, out, source, x, *, select_prim, **params):
@@ -257,7 +261,8 @@ class SelectAndScatterAdd(Primitive):
             return em.constant(0, out)
         fill = window_fill(select_prim, x.aval.dtype)
         if any(d != 1 for d in w.window_dilation):
-            return emit_scatter_winners(em, out, source, x, w, "maximum" if is_maximum(select_prim) else "minimum", fill)
+            return emit_scatter_winners(em, out, source, x, w,
+                                        "maximum" if is_maximum(select_prim) else "minimum", fill)
         return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill)
 
     def show(self, params):

@@ -1,7 +1,7 @@
 """Reductions by blocks: blocks of an axis are combined elementwise, by whole vectors and on all cores, and what is left is small.
 
-XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large float arrays to a library
-that drops NaN. Elementwise it keeps NaN and has vectors for every type.
+XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large float arrays to a
+library that drops NaN. Elementwise it keeps NaN and has vectors for every type.
 """
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gradix._core.aval import make_aval
 from gradix._platforms.cpu.kernel_loops import apart
 from gradix._stablehlo.attributes import i64_array
 
-WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))     # rows of them: no vectors
+# rows of them: no vectors
+WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))
 _INT = np.dtype("int32")
 _LEAST = 1 << 12        # elements worth blocks
 _LEAST_ONCE = 1 << 16   # the same where each is given once: what XLA has for sums and products is quick to compile
@@ -23,7 +24,8 @@ _LANES = 16             # elements side by side that need no reduction within a 
 _REST = 16              # elements of a row that are left to an ordinary reduction
 
 
-def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None, within: bool = False):
+def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None,
+                within: bool = False):
     """`x` reduced over `axes`, or None where blocks would not pay.
 
     Args:

@@ -1,7 +1,7 @@
 """One number combined with elements of a vector, as counts are made: by a native loop of the CPU.
 
-XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes eight, and none is asked:
-read as unsigned, an index out of bounds is clamped to the place behind the vector, which is cut off at the end.
+XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes eight, and none is
+asked: read as unsigned, an index out of bounds is clamped to the place behind the vector, which is cut off at the end.
 """
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _is_of_one_number(site) -> bool:
 def _by_elements(em, site, x, indices, updates):
     scalar, combine = make_aval((), site.out.dtype), site.primitive.combine
     indices = clamped(em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"])
-    return emit_scatter(em, x, indices, updates, lambda old, new: new if combine is None else em.lower(combine, scalar, old, new))
+    return emit_scatter(em, x, indices, updates,
+                        lambda old, new: new if combine is None else em.lower(combine, scalar, old, new))
 
 
 def emit_scatter(em, x, indices, updates, combine):
@@ -61,11 +62,13 @@ def emit_scatter(em, x, indices, updates, combine):
         x, = loops.count(count // _STEP, [x], step(0, _STEP))
         return loops.count(rest, [x], step(count - rest, 1)) if rest else [x]
     longer = em.pad_to(x, (length + 1,), 0)
-    found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)), updates.filled_with, whole=True)
+    found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)),
+                       updates.filled_with, whole=True)
     return em.head(found, (length,))
 
 
 REWRITES = (
-    Rewrite("counts_by_elements", (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
+    Rewrite("counts_by_elements",
+            (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
             _by_elements, "docs/kernels.md#what-they-take", _is_of_one_number),
 )

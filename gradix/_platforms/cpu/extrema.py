@@ -1,7 +1,8 @@
 """Maxima and minima on the CPU: XLA leaves large ones to a library that drops NaN.
 
-From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum is the library's: also bodies of
-the user's, as `max(max(a, b), a)`, and reductions over windows. A body of comparisons and selections XLA keeps.
+From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum is the library's:
+also bodies of the user's, as `max(max(a, b), a)`, and reductions over windows. A body of comparisons and selections XLA
+keeps.
 """
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _with_nan(em, site, x):
     y, scalar = site.plain(em), make_aval((), x.aval.dtype)
     total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
     doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
-    return em.case(doubtful, [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]], [site.out])[0]
+    return em.case(doubtful, [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]],
+                   [site.out])[0]
 
 
 def _carefully(em, site, out, x, axes):
@@ -104,7 +106,8 @@ def _by_selection(em, site, x, y):
 _EXTREMA = (reduce_max_p, reduce_min_p)
 
 REWRITES = (
-    Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), "docs/kernels.md#how", _nobody_sees_nan),
+    Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), "docs/kernels.md#how",
+            _nobody_sees_nan),
     Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, "docs/kernels.md#how", _is_worth_blocks),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, "docs/numerics.md", _keeps_nan, CORRECTNESS),
     Rewrite("extrema_in_reductions_keep_nan", (max_p, min_p), _within_reductions, "docs/numerics.md", kind=CORRECTNESS),

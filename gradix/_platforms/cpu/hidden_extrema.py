@@ -1,9 +1,10 @@
 """Extrema whose NaN need not be kept, as what is made of them is NaN anyway: the maxima of softmax and logsumexp.
 
-XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN where x has, whichever the
-maximum is; its sum is NaN then, and so is all that is divided by the sum. What else there is in a row with NaN depends on the
-maximum; where none of that is among the results of a program, nobody can tell which one it was. In derivatives that compare
-the operand with its maximum, that stays as it is: there the passes over blocks take half the time of the library.
+XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN where x has,
+whichever the maximum is; its sum is NaN then, and so is all that is divided by the sum. What else there is in a row
+with NaN depends on the maximum; where none of that is among the results of a program, nobody can tell which one it was.
+In derivatives that compare the operand with its maximum, that stays as it is: there the passes over blocks take half
+the time of the library.
 """
 from __future__ import annotations
 

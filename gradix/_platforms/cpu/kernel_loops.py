@@ -1,8 +1,8 @@
 """Loops over single elements, which XLA:CPU makes one native function of: the words kernels are written in.
 
 A kernel is passed to `em.kernel`. XLA keeps an array in place through a loop only as long as nothing reads an old state
-of it after a new one is made; where one does, it copies the whole array at every step. So a kernel reads what it has just
-written, or reads one array and writes another, and never reads, writes, and then uses what it read to write again.
+of it after a new one is made; where one does, it copies the whole array at every step. So a kernel reads what it has
+just written, or reads one array and writes another, and never reads, writes, and then uses what it read to write again.
 """
 from __future__ import annotations
 

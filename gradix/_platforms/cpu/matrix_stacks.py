@@ -1,8 +1,9 @@
 """Many small matrices, 128 at a time: native loops of the CPU that hold one matrix in each lane of the vectors.
 
-LAPACK is called once for each matrix, which costs more than the arithmetic where a matrix has a few rows. Here the matrices
-of a chunk are transposed so that an element of all of them is one contiguous vector, and the textbook's loops over rows run
-on those. The loops stay loops, over rows as well as over chunks: that is what keeps the compilation short.
+LAPACK is called once for each matrix, which costs more than the arithmetic where a matrix has a few rows. Here the
+matrices of a chunk are transposed so that an element of all of them is one contiguous vector, and the textbook's loops
+over rows run on those. The loops stay loops, over rows as well as over chunks: that is what keeps the compilation
+short.
 """
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from gradix._platforms.records import Rewrite
 
 _LANES = 128                        # matrices that go together; with fewer, LLVM unrolls the loops and they are slower
 _REAL = (np.dtype("float32"), np.dtype("float64"))
-_FEWEST, _BYTES = 256, 576          # matrices that make up for the longer compilation; of a matrix, so that a chunk is in cache
+# matrices that make up for the longer compilation; of a matrix, so that a chunk is in cache
+_FEWEST, _BYTES = 256, 576
 
 
 def _is_stack(matrices, columns: int = 1) -> bool:
@@ -32,7 +34,8 @@ def _is_stack(matrices, columns: int = 1) -> bool:
 
 
 def _is_stack_of_systems(site) -> bool:
-    return bool(site.out.size) and _is_stack(site.values[0].aval, site.out.shape[-1 if site.params["left_side"] else -2])
+    return bool(site.out.size) and _is_stack(site.values[0].aval,
+                                             site.out.shape[-1 if site.params["left_side"] else -2])
 
 
 def emit_lu(em, outs, x) -> list:
@@ -70,7 +73,8 @@ def _by_lanes(em, name: str, outs, function, operands, flips=(False, False), out
                 return [at, *[loops.number(0)] * (x.aval.ndim - 1)]
             blocks = [loops.block(x, (lanes, *x.aval.shape[1:]), *starts(x)) for x in xs]
             found = function(*[em.transpose(b, (2, 1, 0) if flip else (1, 2, 0)) for b, flip in zip(blocks, flips)])
-            found = [em.transpose(f, (1, 0) if f.aval.ndim == 2 else (2, 1, 0) if out_flip else (2, 0, 1)) for f in found]
+            found = [em.transpose(f, (1, 0) if f.aval.ndim == 2 else (2, 1, 0) if out_flip else (2, 0, 1))
+                     for f in found]
             return [loops.put_block(r, em.convert(f, r.aval.dtype), *starts(r)) for r, f in zip(results, found)]
         return loops.count(-(-count // lanes), [em.constant(0, a) for a in avals], chunk)
     return [em.reshape(f, t.shape) for f, t in zip(em.kernel(name, avals, kernel, *flat), outs)]
@@ -227,14 +231,16 @@ class _Lanes(Loops):
 
 def _triangular_solve(em, site, a, b):
     p = site.params
-    return emit_triangular_solve(em, site.out, a, b, left_side=p["left_side"], lower=p["lower"], transpose_a=p["transpose_a"],
+    return emit_triangular_solve(em, site.out, a, b, left_side=p["left_side"], lower=p["lower"],
+                                 transpose_a=p["transpose_a"],
                                  unit_diagonal=p["unit_diagonal"])
 
 
 _EVIDENCE = "docs/kernels.md#what-they-take"
 
 REWRITES = (
-    Rewrite("lu_of_stacks", (lu_p,), lambda em, site, x: emit_lu(em, site.out, x), _EVIDENCE, lambda site: _is_stack(site.out[0])),
+    Rewrite("lu_of_stacks", (lu_p,), lambda em, site, x: emit_lu(em, site.out, x), _EVIDENCE,
+            lambda site: _is_stack(site.out[0])),
     Rewrite("cholesky_of_stacks", (cholesky_p,), lambda em, site, x: emit_cholesky(em, site.out, x), _EVIDENCE,
             lambda site: _is_stack(site.out)),
     Rewrite("triangular_solves_of_stacks", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _is_stack_of_systems),

@@ -68,7 +68,8 @@ def _sizes(values, dimension_numbers) -> tuple[int, ...]:
     """How many products, and the rows, columns and terms of each."""
     (left, right), (x_batch, y_batch) = dimension_numbers
     x, y = values
-    parts = ((x, x_batch), (x, free_axes(x.aval.ndim, left, x_batch)), (y, free_axes(y.aval.ndim, right, y_batch)), (x, left))
+    parts = ((x, x_batch), (x, free_axes(x.aval.ndim, left, x_batch)), (y, free_axes(y.aval.ndim, right, y_batch)),
+             (x, left))
     return tuple([prod([v.aval.shape[i] for i in axes]) for v, axes in parts])
 
 
@@ -147,7 +148,8 @@ def _untransposed(em, site, x, y):
         return site.plain(em, x, y, out=out, dimension_numbers=(contracted, batched))
     x, left = _source(x, left)
     y, right = _source(y, right)
-    if out.ndim == 2 and left == (0,) and out.dtype in _REAL and all(type(n) is int for n in (*x.aval.shape, *y.aval.shape)):
+    if out.ndim == 2 and left == (0,) and out.dtype in _REAL and all(type(n) is int
+                                                                     for n in (*x.aval.shape, *y.aval.shape)):
         (terms, rows), columns = x.aval.shape, out.shape[1]
         if min(terms, rows, columns) >= _LEAST and right == (0,):
             # Apart, as XLA would make one product of each again, which goes to its slow library.

@@ -21,7 +21,8 @@ def _product_by_blocks(em, site, x):
     out = site.out
     wide = _WIDE if out.dtype in FLOAT and out.dtype.itemsize < 4 else out.dtype
     found = emit_blocks(em, make_aval(out.shape, wide), em.convert(x, wide), site.params["axes"], site.primitive.hlo,
-                        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)), columns=wide != out.dtype, neutral=1)
+                        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)), columns=wide != out.dtype,
+                        neutral=1)
     return NotImplemented if found is None else em.convert(found, out.dtype)
 
 

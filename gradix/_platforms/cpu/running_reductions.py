@@ -14,8 +14,8 @@ from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
 _INT = np.dtype("int32")
-# Elements reduced on their own before what came before is taken in, and how many meet in each pass that does it. Fewer of
-# each do less work in more passes.
+# Elements reduced on their own before what came before is taken in, and how many meet in each pass that does it. Fewer
+# of each do less work in more passes.
 _CHUNK, _RADIX = 256, 4
 _COSTLY_CHUNK, _COSTLY_RADIX = 64, 2
 _ALIGNED = 16             # elements that a margin has at least, so that what stands behind it begins where vectors do
@@ -43,11 +43,11 @@ def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, costly: bool 
 class _Running:
     """The parts of the kernel.
 
-    A chunk is reduced by whole vectors: each element with the three before it; then each of these with those 4, 8 and 12
-    places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on (or with one
-    before it, then with that 2 places back, and so on, if combining takes longer than passing over the chunk). Between
-    the passes the elements stand behind a margin of the identity, for what would lie before the chunk. An element takes
-    part in each result once, in few additions. What came before the chunk is taken in last.
+    A chunk is reduced by whole vectors: each element with the three before it; then each of these with those 4, 8 and
+    12 places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on (or
+    with one before it, then with that 2 places back, and so on, if combining takes longer than passing over the chunk).
+    Between the passes the elements stand behind a margin of the identity, for what would lie before the chunk. An
+    element takes part in each result once, in few additions. What came before the chunk is taken in last.
     """
 
     def __init__(self, em, combine, identity, reverse: bool, costly: bool, dtype):
@@ -80,7 +80,8 @@ class _Running:
         def place(g):
             """Where chunk g begins."""
             at = loops.do("minimum", loops.do("multiply", g, size), n - size)
-            return loops.do("add", start, self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at)
+            return loops.do("add", start,
+                            self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at)
 
         def step(g, total, out, *margins):
             made, margins = self._chunk(loops.block(x, (size,), place(g)), margins)
@@ -97,7 +98,8 @@ class _Running:
             margin = 0 if self.reverse else self._margin(distance)
             array = self.loops.put_block(array, part, self.loops.number(margin))
             used.append(array)
-            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size) for k in range(self.radix)]
+            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size)
+                     for k in range(self.radix)]
             while len(terms) > 1:
                 terms = [self._combined(later, now) for now, later in zip(terms[::2], terms[1::2])]
             part = terms[0]
@@ -105,7 +107,8 @@ class _Running:
 
     def _slice(self, x, start: int, size: int):
         return self.em.op("slice", make_aval((size,), x.aval.dtype), x, attrs=(
-            f"start_indices = array<i64: {start}>, limit_indices = array<i64: {start + size}>, strides = array<i64: 1>"))
+            f"start_indices = array<i64: {start}>, limit_indices = array<i64: {start + size}>, strides = array<i64: "
+            "1>"))
 
     def _combined(self, before, after):
         return _combined(self.em, self.combine, before, after)
@@ -152,7 +155,8 @@ def _recurrence(em, site, a, b):
 _EVIDENCE = "docs/kernels.md#ranks-running-sums-counts"
 
 REWRITES = (
-    Rewrite("running_reductions_by_loops", (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _running, _EVIDENCE,
+    Rewrite("running_reductions_by_loops", (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _running,
+            _EVIDENCE,
             _has_writer),
     Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence, _EVIDENCE),
 )

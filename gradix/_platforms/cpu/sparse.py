@@ -18,7 +18,8 @@ _scatter = lazy_module("gradix._ops.indexing.scatter")
 _sorting = lazy_module("gradix._ops.sorting.sort")
 _INT = np.dtype("int32")
 _DTYPES = frozenset(map(np.dtype, ("float32", "float64"))) | COMPLEX
-_FEWEST = {True: 8, False: 128}     # columns of the dense matrix, where rows are in order and where they are to be sorted
+# columns of the dense matrix, where rows are in order and where they are to be sorted
+_FEWEST = {True: 8, False: 128}
 
 
 def _has_many_columns(site) -> bool:

@@ -1,8 +1,8 @@
 """Coefficients of the polynomials, by the bits of the format's fraction, lowest power first.
 
-Each is close to the best possible in relative error: reweighted least squares (Lawson) against mpmath with 40 digits, one
-coefficient after the other rounded to the format and the rest fitted again. What is left beside each is log₂ of the greatest
-relative error. `python -m benchmarks.polynomials` measures and fits them anew.
+Each is close to the best possible in relative error: reweighted least squares (Lawson) against mpmath with 40 digits,
+one coefficient after the other rounded to the format and the rest fitted again. What is left beside each is log₂ of the
+greatest relative error. `python -m benchmarks.polynomials` measures and fits them anew.
 """
 from __future__ import annotations
 

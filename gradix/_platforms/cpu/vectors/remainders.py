@@ -1,7 +1,8 @@
 """The remainder of a division, exactly: x - n·y with the quotient's whole part n, where products n·y are exact.
 
-Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact products for quotients up to
-2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal numbers are left out, as XLA computes with none.
+Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact products for quotients
+up to 2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal numbers are left out, as XLA computes with
+none.
 """
 from __future__ import annotations
 
