@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-collect_ignore = ["gradix/pytest.py", "gradix/compat/answers/jax.py"]       # importing them is what installs gradix as jax
+# importing them is what installs gradix as jax
+collect_ignore = ["gradix/pytest.py", "gradix/compat/answers/jax.py"]
 
 
 @pytest.hookimpl(wrapper=True)

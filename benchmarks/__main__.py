@@ -63,7 +63,8 @@ def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, 
     """Seconds per case from one process; a process that dies gives its last words for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment() if group == "devices" else None)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True,
+                          env=environment() if group == "devices" else None)
     if done.returncode == 0:
         return json.loads(done.stdout)
     words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

@@ -2,10 +2,11 @@
 
     python -m benchmarks.collectives                                # over eight devices of one process
     python -m gradix.launch -n 2 -d 4 -m benchmarks.collectives     # over two processes
-    python -m benchmarks.collectives --steps                        # what a step of examples/parallel_digits.py communicates
+    python -m benchmarks.collectives --steps                        # what a step of examples/parallel_digits.py
+    communicates
 
-The bytes are what one device sends by the best known algorithm (a ring): of an array of n bytes on each of p devices, a sum
-2 n (p - 1) / p, a gather n (p - 1), and so on.
+The bytes are what one device sends by the best known algorithm (a ring): of an array of n bytes on each of p devices, a
+sum 2 n (p - 1) / p, a gather n (p - 1), and so on.
 """
 
 import argparse
@@ -57,14 +58,16 @@ def measured(mesh: Mesh, speaks: bool) -> None:
     p = mesh.size
     if speaks:
         print(f"{p} devices in {gradix.process_count()} process(es)\n")
-        print("| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device |\n|---|---|---|---|---|")
+        print("| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device "
+              "|\n|---|---|---|---|---|")
     for name, (body, sent) in collectives(p).items():
         f = gradix.jit(gradix.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False))
         for size in SIZES:
             x = gradix.device_put(np.ones((p * p, size // 4 // p), np.float32), NamedSharding(mesh, P("d")))
             spent = seconds(f, x)
             if speaks:
-                print(f"| `{name}` | {size:,} | {sent(size):,.0f} | {1e6 * spent:,.0f} | {sent(size) / spent / 1e6:,.0f} |")
+                print(f"| `{name}` | {size:,} | {sent(size):,.0f} | {1e6 * spent:,.0f} | "
+                      f"{sent(size) / spent / 1e6:,.0f} |")
 
 
 def communicated(text: str) -> dict[str, tuple[int, int]]:

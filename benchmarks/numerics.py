@@ -50,7 +50,8 @@ class Engine:
 
 
 def engines() -> list[Engine]:
-    found = [Engine("compiled", "gradix", None), Engine("large", "gradix", None, 4096), Engine("host", "gradix", "host")]
+    found = [Engine("compiled", "gradix", None), Engine("large", "gradix", None, 4096),
+             Engine("host", "gradix", "host")]
     try:
         found.append(Engine("JAX", "jax", None))
     except ImportError:
@@ -81,7 +82,8 @@ def errors(case, dtype, ways) -> list:
         worst = mpf(0)
         for value, want in zip(got, exact):
             if not float(info.tiny) <= abs(want) <= float(info.max):
-                continue                                    # denormal and overflowing results are in tables of their own
+                # denormal and overflowing results are in tables of their own
+                continue
             error = abs(mpf(float(value)) - want) / ulp(want, dtype) if np.isfinite(value) else mpmath.inf
             worst = max(worst, error)
         out.append(float(worst))
@@ -128,7 +130,8 @@ def misses(name, kind, ways) -> list:
         got = way(getattr(way.lax, name), z).astype(complex)
         wrong = np.zeros(len(z), bool)
         for g, w in ((got.real, want.real), (got.imag, want.imag)):
-            wrong |= (np.signbit(g) != np.signbit(w)) | ~(np.abs(g - w) <= 8 * eps * np.maximum(np.abs(w), np.abs(want)))
+            wrong |= (np.signbit(g) != np.signbit(w)) | ~(np.abs(g - w) <= 8 * eps * np.maximum(np.abs(w),
+                                                                                                np.abs(want)))
         out.append(f"{int((wrong & known).sum())} of {int(known.sum())}")
     return out
 
@@ -182,10 +185,12 @@ def main(arguments=None) -> int:
         return 0
     ways = [w for w in ways if w.name != "large"]           # formulas of vectors are of real numbers
     print(f"{'## ' * markdown}Complex functions: the greatest error of the number, in ulp of its size\n")
-    table(["function"], [[n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)] for n in COMPLEX],
+    table(["function"], [[n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)]
+                         for n in COMPLEX],
           ways, markdown)
     print(f"{'## ' * markdown}Branch cuts: points on the axes where a part has the wrong sign, or is off\n")
-    table(["function"], [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS], ways, markdown)
+    table(["function"], [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS], ways,
+          markdown)
     print(f"{'## ' * markdown}Denormal operands\n")
     table(["expression"], [[label, *denormals(label, f, "float32", ways), *denormals(label, f, "float64", ways)]
                            for label, f in DENORMAL.items()], ways, markdown)

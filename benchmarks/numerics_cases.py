@@ -161,7 +161,8 @@ REAL = [
     Accuracy("bessel_i1e", "10⁻⁵ … 100, both signs", signed(1e-5, 100), bessel(1), 200),
 ]
 
-COMPLEX = ["exp", "log", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
+COMPLEX = ["exp", "log", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+           "acosh",
            "atanh"]
 CUTS = ["log", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"]
 DENORMAL = {

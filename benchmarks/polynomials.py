@@ -74,25 +74,32 @@ TARGETS = {
     "ARCSINE": odd(mp.asin, coefficients.ARCSINE, 0.5),
     "ARCTANGENT": odd(mp.atan, coefficients.ARCTANGENT, 1.0),
     "EXP2": Target(coefficients.EXP2, lambda f: (mp.mpf(2)**f - 1) / f, -0.5, 0.5, lambda f, p: 1 + f * p),
-    "EXPM1": Target(coefficients.EXPM1, lambda r: (mp.expm1(r) - r) / r**2, -HALF_LN2, HALF_LN2, lambda r, p: r + r * r * p),
+    "EXPM1": Target(coefficients.EXPM1, lambda r: (mp.expm1(r) - r) / r**2, -HALF_LN2, HALF_LN2,
+                    lambda r, p: r + r * r * p),
     "LOG1P": Target(coefficients.LOG1P, lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, *ROOTS,
                     lambda f, p: f - f * f / 2 + f**3 * p),
     "SINH": odd(mp.sinh, coefficients.SINH, 1.0),
     "ARCSINH": odd(mp.asinh, coefficients.ARCSINH, 1.0),
     "ARCTANH": odd(mp.atanh, coefficients.ARCTANH, 0.5),
-    "power: log₂": Target({DOUBLE: powers._LOG2}, of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t), 1e-6, 0.1716**2,
+    "power: log₂": Target({DOUBLE: powers._LOG2}, of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t), 1e-6,
+                          0.1716**2,
                           lambda z, p: p),
     "power: 2ᶠ": Target({DOUBLE: powers._EXP2}, lambda f: mp.mpf(2)**f, -0.5, 0.5, lambda f, p: p),
     "erfc": Target({SINGLE: special._ERFC}, lambda u: scaled_erfc(1.875, 1.5, lambda x: x + 1.5)(u) - special._FIRST,
                    -1.375 / 2, 7.375 / 10.75, lambda u, p: special._FIRST + p),
     "erf, tail": Target({DOUBLE: special._TAIL}, scaled_erfc(2.25, 2.75), -1.5 / 3.5, 3.7 / 8.7,
                         lambda u, p: 1 - mp.exp(-place(u, 2.25, 2.75)**2) * p),
-    "erf to ½": Target({SINGLE: special._ERF_SMALL}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p),
-    "erf to ¾": Target({DOUBLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.5625, lambda z, p: 1 + p),
+    "erf to ½": Target({SINGLE: special._ERF_SMALL}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25,
+                       lambda z, p: 1 + p),
+    "erf to ¾": Target({DOUBLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.5625,
+                       lambda z, p: 1 + p),
     "erf⁻¹": Target({DOUBLE: special._INVERSE}, lambda v: inverse_erf(v + mp.mpf(3.125)), -3.125, 3.13, lambda v, p: p),
-    "erf⁻¹, tail": Target({DOUBLE: special._INVERSE_TAIL}, lambda v: inverse_erf((v + 3.25)**2), -0.7505, 0.751, lambda v, p: p),
-    "erf⁻¹, end": Target({DOUBLE: special._INVERSE_END}, lambda v: inverse_erf((v + 5)**2), -1.0005, 1.1, lambda v, p: p),
-    "sin πf": Target({DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25, lambda z, p: p),
+    "erf⁻¹, tail": Target({DOUBLE: special._INVERSE_TAIL}, lambda v: inverse_erf((v + 3.25)**2), -0.7505, 0.751,
+                          lambda v, p: p),
+    "erf⁻¹, end": Target({DOUBLE: special._INVERSE_END}, lambda v: inverse_erf((v + 5)**2), -1.0005, 1.1,
+                         lambda v, p: p),
+    "sin πf": Target({DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25,
+                     lambda z, p: p),
 }
 
 
@@ -115,7 +122,8 @@ def error(target: Target, kept, count: int = 1000) -> float:
 def fit(target: Target, count: int, dtype, size: int = 300) -> list[float]:
     """Coefficients close to the best: Lawson's reweighted least squares, each rounded to `dtype` and the rest fitted again."""
     at = points(target, size)
-    weights = [abs((target.whole(v, mp.mpf(1)) - target.whole(v, mp.mpf(0))) / target.whole(v, target.exact(v))) for v in at]
+    weights = [abs((target.whole(v, mp.mpf(1)) - target.whole(v, mp.mpf(0))) / target.whole(v, target.exact(v)))
+               for v in at]
     rest, kept = [target.exact(v) for v in at], []
     for first in range(count):
         found = lawson(at, rest, weights, first, count)
@@ -136,7 +144,8 @@ def lawson(at, wanted, weights, first: int, count: int, rounds: int = 40):
         root = np.sqrt(share) * w
         c = np.linalg.lstsq(basis * root[:, None], y * root, rcond=None)[0]
         left = np.array([float(a) for a in mp.matrix(wanted) - mp.matrix(basis.tolist()) * mp.matrix(c.tolist())])
-        c = [mp.mpf(a) + mp.mpf(b) for a, b in zip(c, np.linalg.lstsq(basis * root[:, None], left * root, rcond=None)[0])]
+        c = [mp.mpf(a) + mp.mpf(b)
+             for a, b in zip(c, np.linalg.lstsq(basis * root[:, None], left * root, rcond=None)[0])]
         miss = abs(left * w)
         if miss.max() < least:
             least, best = miss.max(), c
@@ -155,7 +164,8 @@ def main(arguments=None) -> None:
             if fraction == SINGLE:
                 kept = [float(np.float32(c)) for c in kept]
             if name in ("", label):
-                print(f"{label:12} {'float32' if fraction == SINGLE else 'float64'}: {error(target, kept):.1f}", flush=True)
+                print(f"{label:12} {'float32' if fraction == SINGLE else 'float64'}: {error(target, kept):.1f}",
+                      flush=True)
             if name == label:
                 again = fit(target, len(kept), np.float32 if fraction == SINGLE else np.float64)
                 print(f"  fitted anew: {error(target, again):.1f} {again}")

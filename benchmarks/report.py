@@ -120,7 +120,8 @@ def plain(comparison: Comparison, machine: str) -> str:
 
 def markdown(comparison: Comparison, machine: str) -> str:
     """The table for the documentation."""
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + "".join("---|" if i in LEFT else "--:|" for i in range(len(HEADER)))]
+    lines = ["| " + " | ".join(HEADER) + " |",
+             "|" + "".join("---|" if i in LEFT else "--:|" for i in range(len(HEADER)))]
     lines += ["| " + " | ".join(row) + " |" for row in rows(comparison)]
     failures = [f"- {line}" for line in comparison.failures()]
     return "\n".join([*lines, "", *failures, f"{summary(comparison)}. {machine}."])

@@ -1,7 +1,8 @@
 """Which public functions take arrays of symbolic sizes, asked of each: writes docs/polymorphic.md.
 
-A function is called with the first of `CALLS` (or its own in `OWN`) that it takes with sizes that are numbers; then the same call is
-traced and lowered with a size that is a variable. Run it as `python -m docs.polymorphic`; `--check` tells whether the page is as it was.
+A function is called with the first of `CALLS` (or its own in `OWN`) that it takes with sizes that are numbers; then the
+same call is traced and lowered with a size that is a variable. Run it as `python -m docs.polymorphic`; `--check` tells
+whether the page is as it was.
 """
 import argparse
 import importlib
@@ -14,11 +15,12 @@ import gradix.numpy as jnp
 from gradix import export, lax, random
 
 PAGE = Path(__file__).with_name("polymorphic.md")
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "random", "scipy.special", "scipy.linalg", "scipy.stats",
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "random", "scipy.special", "scipy.linalg",
+           "scipy.stats",
            "scipy.signal", "scipy.ndimage", "scipy.integrate", "scipy.interpolate", "scipy.fft", "scipy.cluster.vq")
 
-# x: float32[n, 3], v: float32[n], i: int32[n], j: int32[n, 3], b: bool[n], z: complex64[n, 3], m: float32[n, n], c: float32[n, 4, 4],
-# k: a random key, n: the size.
+# x: float32[n, 3], v: float32[n], i: int32[n], j: int32[n, 3], b: bool[n], z: complex64[n, 3], m: float32[n, n], c:
+# float32[n, 4, 4], k: a random key, n: the size.
 CALLS = ("f(x)", "f(x, x)", "f(v)", "f(v, v)", "f(m)", "f(m, x)", "f(i)", "f(i, i)", "f(j)", "f(b)", "f(b, b)",
          "f(z)", "f(z, z)", "f(x, 2)", "f(x, 0)", "f(v, 2)", "f(x, i)", "f(v, i)", "f(i, v)", "f(i, x)", "f(x, j)",
          "f(j, x)", "f(x, v)", "f(v, x)", "f(x, x, x)", "f(v, v, v)", "f(m, m, m)", "f(c)", "f(c, c)", "f([x, x])",
@@ -52,7 +54,8 @@ OWN = {
     "lax.conv_general_dilated": "f(x[None, None], jnp.ones((1, 1, 2, 2)), (1, 1), 'SAME')",
     "lax.conv_general_dilated_local": "f(x[None, None], jnp.ones((1, 4, 2, 2)), (1, 1), 'SAME', (2, 2))",
     "lax.conv_general_dilated_patches": "f(x[None, None], (2, 2), (1, 1), 'SAME')",
-    "lax.conv_transpose": "f(x[None, :, :], jnp.ones((2, 3, 1)), (1,), 'SAME', dimension_numbers=('NWC', 'WIO', 'NWC'))",
+    "lax.conv_transpose": "f(x[None, :, :], jnp.ones((2, 3, 1)), (1,), 'SAME', dimension_numbers=('NWC', 'WIO', "
+                          "'NWC'))",
     "lax.conv_with_general_padding": "f(x[None, None], jnp.ones((1, 1, 2, 2)), (1, 1), 'SAME', None, None)",
     "lax.convert_element_type": "f(x, jnp.int32)",
     "lax.custom_linear_solve": "f(lambda t: t, x, lambda g, y: y, symmetric=True)",
@@ -276,7 +279,8 @@ OUTSIDE = "takes or gives no arrays of a program"
 def arrays(n):
     """The operands for a size."""
     scope = getattr(n, "scope", None)
-    kinds = {"x": ((n, 3), "float32"), "v": ((n,), "float32"), "i": ((n,), "int32"), "j": ((n, 3), "int32"), "b": ((n,), "bool"),
+    kinds = {"x": ((n, 3), "float32"), "v": ((n,), "float32"), "i": ((n,), "int32"), "j": ((n, 3), "int32"),
+             "b": ((n,), "bool"),
              "z": ((n, 3), "complex64"), "m": ((n, n), "float32"), "c": ((n, 4, 4), "float32")}
     assert scope is None or scope is n.scope
     return {name: gradix.ShapeDtypeStruct(shape, kind) for name, (shape, kind) in kinds.items()}
@@ -331,9 +335,11 @@ def page(found) -> str:
     yes = [n for n, (text, why) in found.items() if text and not why]
     no = {n: row for n, row in found.items() if row[0] and row[1]}
     lines = ["# Functions of arrays of open sizes", "",
-             "Each public function is called with the arrays below, and the call traced and lowered for a size `n` that is a variable,",
+             "Each public function is called with the arrays below, and the call traced and lowered for a size `n` "
+             "that is a variable,",
              "as `export` and `jit(f, symbolic=...)` do. The page is made by `python -m docs.polymorphic`.", "",
-             "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z complex64[n, 3], m float32[n, n],",
+             "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z complex64[n, 3], m "
+             "float32[n, n],",
              "c float32[n, 4, 4]; k is a random key.", "", f"{len(yes)} functions take them; {len(no)} do not.", "",
              "## Not for open sizes, and why", "", "| function | call | why |", "|---|---|---|"]
     lines += [f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |" for n, (text, why) in no.items()]

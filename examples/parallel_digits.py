@@ -1,7 +1,7 @@
 """Train one network on eight devices in four ways, and get in each what one device gets.
 
-The network reads handwritten digits: eight layers, whose weights are one array of shape (layers, inputs, outputs). What differs
-between the four ways is how this array and the images are divided over the devices of a mesh:
+The network reads handwritten digits: eight layers, whose weights are one array of shape (layers, inputs, outputs). What
+differs between the four ways is how this array and the images are divided over the devices of a mesh:
 
     data       each device has all weights, and an eighth of the images
     tensor     each device has an eighth of every layer's outputs, and all images
@@ -174,7 +174,8 @@ def paint(ax, boxes, count):
 
     for (top, left, height, width), held in boxes.items():
         color = "0.88" if len(held) == count > 1 else plt.cm.Set3(held[0] % 12)
-        ax.add_patch(plt.Rectangle((left, 1 - top - height), width, height, facecolor=color, edgecolor="white", linewidth=2))
+        ax.add_patch(plt.Rectangle((left, 1 - top - height), width, height, facecolor=color, edgecolor="white",
+                                   linewidth=2))
         text = "all devices" if len(held) == count > 1 else ", ".join(map(str, held))
         ax.text(left + width / 2, 1 - top - height / 2, text, ha="center", va="center", fontsize=10)
     ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[], aspect=0.8)
@@ -207,14 +208,16 @@ def main():
         _, losses[name] = train(mesh, way, params, images, labels, options.steps)
         apart = np.abs(losses[name] / alone - 1).max()
         if speaks:
-            print(f"{name:<12} loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}   at most {apart:.1e} from one device's")
+            print(f"{name:<12} loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}   at most {apart:.1e} from one "
+                  "device's")
         if apart > 1e-3:
             sys.exit(f"{name} does not give one device's losses")
     if options.out and speaks:
         draw(mesh, losses, alone, options.out)
         print(f"picture: {options.out}")
     if speaks:
-        print("Try next: change GROUPS, or give a way of your own in `ways`, such as both data and tensor on a mesh of 4 by 2.")
+        print("Try next: change GROUPS, or give a way of your own in `ways`, such as both data and tensor on a mesh "
+              "of 4 by 2.")
 
 
 if __name__ == "__main__":

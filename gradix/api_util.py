@@ -14,7 +14,8 @@ __all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "
            "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
 
 
-def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *, static_argnums: Sequence[int] = (),
+def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,
+               static_argnums: Sequence[int] = (),
                static_argnames: Sequence[str] = (), **_) -> DebugInfo:
     """What a function and its arguments are called, for messages.
 
@@ -60,7 +61,8 @@ def flatten_fun_nokwargs(function: Callable, store, in_tree, *leaves) -> list:
     return out
 
 
-def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence, require_static_args_hashable: bool = True):
+def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence,
+                    require_static_args_hashable: bool = True):
     """A wrapped function with all arguments but some held, and those others.
 
     Raises:
@@ -78,7 +80,8 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
     if require_static_args_hashable:
         for i, a in enumerate(args):
             if i not in open_ and type(a).__hash__ is None:
-                raise ValueError(f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, {a!r}. "
+                raise ValueError(f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, "
+                                 f"{a!r}. "
                                  "Give a tuple in place of a list, or make the argument dynamic.")
 
     def call(*given, **kwargs):
@@ -112,7 +115,8 @@ class _Leaf:
     __slots__ = ()
 
 
-def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree, kws: bool = True) -> tuple[bool, ...]:
+def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree,
+                    kws: bool = True) -> tuple[bool, ...]:
     """Whether each leaf of the arguments is given up.
 
     Args:

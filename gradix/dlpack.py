@@ -34,7 +34,8 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
     Args:
         external_array: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
         device: the device or sharding the array goes to.
-        copy: None and True copy the values; False is refused, since arrays are immutable and the owner's values are not.
+        copy: None and True copy the values; False is refused, since arrays are immutable and the owner's values are
+            not.
 
     Raises:
         TypeError: the object does not speak the protocol.
@@ -53,7 +54,8 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
         return _from_numpy(external_array, device=device, copy=copy)
     except (BufferError, RuntimeError):                     # the one supported dtype that NumPy does not exchange
         if not str(external_array.dtype).endswith("bfloat16"):
-            raise TypeError(f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got {external_array.dtype}. "
+            raise TypeError(f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got "
+                            f"{external_array.dtype}. "
                             "Convert it first, or view its bytes as an unsigned integer.") from None
         buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
         buffer.aval = make_aval(tuple(external_array.shape), np.dtype(dtypes.bfloat16))

@@ -25,7 +25,8 @@ class _Unravel:
         self.tree, self.avals, self.dtype = tree, avals, dtype
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, _Unravel) and (self.tree, self.avals, self.dtype) == (other.tree, other.avals, other.dtype)
+        return isinstance(other, _Unravel) and (self.tree, self.avals, self.dtype) == (other.tree, other.avals,
+                                                                                       other.dtype)
 
     def __hash__(self) -> int:
         return hash((self.tree, self.avals, self.dtype))
@@ -34,10 +35,12 @@ class _Unravel:
         flat, size = as_array(flat), sum(a.size for a in self.avals)
         mixed = any(a.dtype != self.dtype for a in self.avals)
         if mixed and flat.aval.dtype != self.dtype:
-            raise TypeError(f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype {self.dtype}: the "
+            raise TypeError(f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype "
+                            f"{self.dtype}: the "
                             f"leaves have several dtypes. Convert it with .astype({str(self.dtype)!r}).")
         if flat.aval.size != size:
-            raise ValueError(f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} elements.")
+            raise ValueError(f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} "
+                             "elements.")
         flat, leaves, start = lax.reshape(flat, (size,)), [], 0
         for aval in self.avals:
             part = lax.reshape(lax.slice_in_dim(flat, start, start + aval.size), aval.shape)

@@ -197,7 +197,8 @@ def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antial
     if method is ResizeMethod.NEAREST:
         for axis in axes:
             n = image.shape[axis]
-            places = np.floor((np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) / np.float32(shape[axis]))
+            places = np.floor((np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) /
+                              np.float32(shape[axis]))
             image = jnp.take(image, places.astype("i4"), axis, mode="clip")
         return image
     if not all(image.shape[a] for a in axes):
@@ -242,8 +243,8 @@ def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequenc
             raise ValueError(f"axis {a} is out of bounds for array of dimension {image.ndim}.")
     scale, translation = as_operand("scale_and_translate", scale), as_operand("scale_and_translate", translation)
     if scale.shape != (len(axes),) or translation.shape != (len(axes),):
-        raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} spatial_dims, got "
-                         f"shapes {scale.shape} and {translation.shape}.")
+        raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} "
+                         f"spatial_dims, got shapes {scale.shape} and {translation.shape}.")
     return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias, precision)
 
 __dir__ = listing(__name__)

@@ -17,7 +17,8 @@ from gradix._runtime.xla_profiler import (
 from gradix.extend.backend import get_backend as _get_backend
 
 __all__ = ["ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",
-           "register_subprocess", "save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace", "trace"]
+           "register_subprocess", "save_device_memory_profile", "start_server", "start_trace", "stop_server",
+           "stop_trace", "trace"]
 
 _lock = threading.Lock()
 _running: list[tuple[Any, str]] = []            # the session that records, and where it is to be written
@@ -88,7 +89,8 @@ def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, 
                                   "create_perfetto_link and create_perfetto_trace, and open the trace from XProf.")
     with _lock:
         if _running:
-            raise RuntimeError(f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call stop_trace() first.")
+            raise RuntimeError(f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call "
+                               "stop_trace() first.")
         _running.append((xla_profiler.new_session(profiler_options), os.fspath(log_dir)))
 
 

@@ -1,4 +1,5 @@
 """The cases, by group; importing this package registers them in the order of the table."""
 
-from benchmarks.cases import eager, eager_functions, grad, trace, dispatch, imports, kernels, loops, orders  # isort: skip
+# isort: skip
+from benchmarks.cases import eager, eager_functions, grad, trace, dispatch, imports, kernels, loops, orders
 from benchmarks.cases import convolutions, startup, scaling, transforms, devices, sparse, odes, exporting  # isort: skip

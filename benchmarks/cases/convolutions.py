@@ -21,7 +21,8 @@ def convolution(what, images, kernel, stride=1):
     out = (images[0], *[-(-n // stride) for n in images[1:-1]], kernel[-1])
 
     def run(x):
-        return lambda a, w: x.lax.conv_general_dilated(a, w, (stride,) * space, "SAME", dimension_numbers=LAYOUTS[space])
+        return lambda a, w: x.lax.conv_general_dilated(a, w, (stride,) * space, "SAME",
+                                                       dimension_numbers=LAYOUTS[space])
 
     def operands(x):
         return normal(x, *images), normal(x, *kernel), normal(x, *out)
@@ -30,7 +31,8 @@ def convolution(what, images, kernel, stride=1):
         a, w, c = operands(x)
         if part is None:
             return compiled(x, run(x), a, w)
-        return compiled(x, lambda a, w, c: x.api.vjp(lambda v: run(x)(*(v if i == part else u for i, u in enumerate((a, w)))),
+        return compiled(x, lambda a, w, c: x.api.vjp(lambda v: run(x)(*(v if i == part else u
+                                                                        for i, u in enumerate((a, w)))),
                                                      (a, w)[part])[1](c), a, w, c)
 
     def make_torch(x, part):
@@ -40,12 +42,14 @@ def convolution(what, images, kernel, stride=1):
         if part is None:
             return lambda: x.api.convolution(a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1)
         wanted = [part == 0, part == 1, False]
-        return lambda: x.api.ops.aten.convolution_backward(c, a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1,
+        return lambda: x.api.ops.aten.convolution_backward(c, a, w, None, [stride] * space, halves, [1] * space, False,
+                                                           [0] * space, 1,
                                                            wanted)
 
     for part, title in ((None, "conv"), (0, "to input"), (1, "to kernel")):
         if title in what:
-            case(f"{title} {name}", "convolutions", LIMIT, torch=lambda x, p=part: make_torch(x, p))(lambda x, p=part: make(x, p))
+            case(f"{title} {name}", "convolutions", LIMIT,
+                 torch=lambda x, p=part: make_torch(x, p))(lambda x, p=part: make(x, p))
 
 
 BOTH, ALL = ("conv", "to kernel"), ("conv", "to input", "to kernel")
@@ -83,8 +87,10 @@ def pool(kind, shape, size, stride, gradient):
 
     def run(x):
         if kind == "max":
-            return lambda a: x.lax.reduce_window(a, -x.np.inf, x.lax.max, (1, size, size, 1), (1, stride, stride, 1), "VALID")
-        return lambda a: x.lax.reduce_window(a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
+            return lambda a: x.lax.reduce_window(a, -x.np.inf, x.lax.max, (1, size, size, 1), (1, stride, stride, 1),
+                                                 "VALID")
+        return lambda a: x.lax.reduce_window(a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1),
+                                             "VALID") / size**2
 
     def make(x):
         a = normal(x, *shape)

@@ -4,8 +4,8 @@ from benchmarks.case import case
 
 LIMIT = 1.05
 
-# Of v and w, 8 floats; m and k, 16 by 16; s, 8 by 8; p, 16 by 16 and positive definite; i, 8 integers; b, 8 booleans; z, 8 complex
-# numbers; e, 8 edges; key, a random key; x is the library.
+# Of v and w, 8 floats; m and k, 16 by 16; s, 8 by 8; p, 16 by 16 and positive definite; i, 8 integers; b, 8 booleans;
+# z, 8 complex numbers; e, 8 edges; key, a random key; x is the library.
 EXPRESSIONS = """
 v + w|v - w|v * w|v / w|v ** 2|v ** 0.5|v // w|v % w|-v|abs(v)|v > w|v == w|b & b|~b|i + 1|i * i|i // 3|i % 3|i << 2
 np.sin(v)|np.exp(v)|np.log(v)|np.sqrt(v)|np.tanh(v)|np.square(v)|np.maximum(v, w)|np.minimum(v, 1.0)|np.clip(v, 0.6, 1.2)
@@ -49,8 +49,10 @@ def _register(text: str) -> None:
         v, w = x.array(8), x.array(8, seed=1)
         np = x.np
         i, m = np.asarray([3, 1, 0, 5, 2, 7, 7, 4]), x.array(16, 16)
-        return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": m, "s": x.array(8, 8), "k": x.array(16, 16, seed=1), "i": i,
-                           "b": v > 1.0, "z": v + 1j * w, "p": m @ m.T + np.eye(16), "e": np.arange(8.0), "key": x.random.key(0)})
+        return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": m, "s": x.array(8, 8),
+                           "k": x.array(16, 16, seed=1), "i": i,
+                           "b": v > 1.0, "z": v + 1j * w, "p": m @ m.T + np.eye(16), "e": np.arange(8.0),
+                           "key": x.random.key(0)})
 
 
 for _line in EXPRESSIONS.strip().splitlines():

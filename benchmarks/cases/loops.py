@@ -348,7 +348,8 @@ def adaptive(x):
 
 @loop("rotations of 3 by 3", NOT_WORSE)
 def rotations(x):
-    return lambda r, d: x.lax.fori_loop(0, 1000, lambda _, m: m @ d, r), (x.np.eye(3), x.np.eye(3) + 1e-4 * x.array(3, 3))
+    return lambda r, d: x.lax.fori_loop(0, 1000, lambda _, m: m @ d, r), (x.np.eye(3),
+                                                                          x.np.eye(3) + 1e-4 * x.array(3, 3))
 
 
 @loop("8 by 8 products")
@@ -358,7 +359,8 @@ def products(x):
 
 @loop("a large product inside", NOT_WORSE)
 def large_product(x):
-    return lambda m, w: x.lax.fori_loop(0, 5, lambda _, v: x.np.tanh(v @ w), m), (x.array(256, 256), 0.01 * x.array(256, 256))
+    return lambda m, w: x.lax.fori_loop(0, 5, lambda _, v: x.np.tanh(v @ w), m), (x.array(256, 256),
+                                                                                  0.01 * x.array(256, 256))
 
 
 @loop("a small and a large product inside", NOT_WORSE)

@@ -60,14 +60,16 @@ register("argsort, 10 000", lambda x, a: x.np.argsort(a), lambda x: (normal(x, 1
          lambda t, a: t.argsort(a))
 register("lexsort, 100 000 by two", lambda x, a, b: x.np.lexsort((a, b)),
          lambda x: (normal(x, 100_000), integers(x, 100, 100_000)), lambda a, b: numpy.lexsort((a, b)), torch_lexsort)
-register("top 10 of 1000 rows of 1000", lambda x, a: x.lax.top_k(a, 10), matrix, lambda a: numpy.argpartition(a, -10, 1),
+register("top 10 of 1000 rows of 1000", lambda x, a: x.lax.top_k(a, 10), matrix,
+         lambda a: numpy.argpartition(a, -10, 1),
          lambda t, a: t.topk(a, 10))
 register("median, 1M", lambda x, a: x.np.median(a), vector, numpy.median, lambda t, a: t.median(a))
 register("median, 1000 rows of 1000", lambda x, a: x.np.median(a, axis=1), matrix, lambda a: numpy.median(a, 1),
          lambda t, a: t.median(a, 1))
 register("percentile 5, 1M", lambda x, a: x.np.percentile(a, 5.0), vector, lambda a: numpy.percentile(a, 5.0),
          lambda t, a: t.quantile(a, 0.05))
-register("unique, 1M of 1000", lambda x, a: x.np.unique(a, size=1000), lambda x: (integers(x, 1000, MILLION),), numpy.unique,
+register("unique, 1M of 1000", lambda x, a: x.np.unique(a, size=1000), lambda x: (integers(x, 1000, MILLION),),
+         numpy.unique,
          lambda t, a: t.unique(a))
 register("cumsum rows, 1000x1000", lambda x, a: x.np.cumsum(a, axis=1), matrix, lambda a: numpy.cumsum(a, 1),
          lambda t, a: t.cumsum(a, 1))
@@ -83,7 +85,8 @@ register("permutation, 100 000", lambda x, key: x.random.permutation(key, 100_00
 register("sum over the leading axis, 1000x1000", lambda x, a: x.np.sum(a, axis=0), matrix, lambda a: a.sum(0),
          lambda t, a: t.sum(a, 0))
 register("solve, 5000 of 4x4", lambda x, a, b: x.np.linalg.solve(a, b),
-         lambda x: (normal(x, 5000, 4, 4), normal(x, 5000, 4, 1)), numpy.linalg.solve, lambda t, a, b: t.linalg.solve(a, b))
+         lambda x: (normal(x, 5000, 4, 4), normal(x, 5000, 4, 1)), numpy.linalg.solve,
+         lambda t, a, b: t.linalg.solve(a, b))
 # PyTorch has no cube root.
 for _name in ("sin", "cos", "tan", "tanh", "exp", "exp2", "expm1", "sinh", "cosh", "arcsinh", "arctan", "cbrt"):
     register(f"{_name}, 1M", lambda x, a, name=_name: getattr(x.np, name)(a), vector, getattr(numpy, _name),
@@ -94,4 +97,5 @@ register("power, 1M", lambda x, a: x.np.power(x.np.abs(a), 1.7), vector, lambda 
          lambda t, a: t.abs(a) ** 1.7)
 for _name, _sign in (("remainder", "%"), ("floor_divide", "//")):
     register(f"x {_sign} y, 1M", lambda x, a, b, name=_name: getattr(x.np, name)(a, b),
-             lambda x: (normal(x, MILLION), x.array(MILLION)), getattr(numpy, _name), lambda t, a, b, name=_name: getattr(t, name)(a, b))
+             lambda x: (normal(x, MILLION), x.array(MILLION)), getattr(numpy, _name),
+             lambda t, a, b, name=_name: getattr(t, name)(a, b))

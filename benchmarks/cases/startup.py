@@ -1,6 +1,7 @@
 """First calls: of functions nobody compiled before, of functions an earlier process compiled, and of whole scripts.
 
-Every timed call is the first of a new function, with all caches in memory cleared; arguments are made outside the clock.
+Every timed call is the first of a new function, with all caches in memory cleared; arguments are made outside the
+clock.
 """
 
 import atexit

@@ -42,7 +42,8 @@ def train():
     pixels, labels = load_digits(return_X_y=True)
     x, held, y, held_labels = train_test_split((pixels / 16).astype("f4"), labels.astype("i4"), random_state=0)
     keys = random.split(random.key(0), 2)
-    params = [(random.normal(k, (m, n)) * (2 / m) ** 0.5, jnp.zeros(n)) for k, m, n in zip(keys, (64, 128), (128, 10), strict=True)]
+    params = [(random.normal(k, (m, n)) * (2 / m) ** 0.5, jnp.zeros(n))
+              for k, m, n in zip(keys, (64, 128), (128, 10), strict=True)]
     for _ in range(STEPS):
         params = step(params, x, y)
     return params, held, held_labels
@@ -51,7 +52,8 @@ def train():
 def main(path):
     params, images, labels = train()
     n, = export.symbolic_shape("n", constraints=["n <= 1024"])
-    program = export.export(gradix.jit(lambda images: read(params, images)))(gradix.ShapeDtypeStruct((n, 64), "float32"))
+    program = export.export(gradix.jit(lambda images: read(params, images)))(gradix.ShapeDtypeStruct((n, 64),
+                                                                                                     "float32"))
     Path(path).write_bytes(program.serialize())
     right = float(np.mean(np.asarray(program.call(images)["digit"]) == labels))
     print(f"{path}: {Path(path).stat().st_size} bytes, {right:.1%} of {len(labels)} unseen digits read right")

@@ -22,7 +22,8 @@ class Server:
     """The server in a process of its own."""
 
     def __init__(self, model, journal, port, *options):
-        command = [sys.executable, str(HERE / "server.py"), str(model), "--journal", str(journal), "--port", str(port), *options]
+        command = [sys.executable, str(HERE / "server.py"), str(model), "--journal", str(journal), "--port", str(port),
+                   *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.told = self.process.stdout.readline().strip()
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -91,7 +92,8 @@ def main():
         print(server.told)
         status, answer = server.ask("POST", "/digits", {"images": images[:200]})
         right = sum(d == want for d, want in zip(answer["digits"], labels[:200], strict=True))
-        print(f"answers: {status}, {right} of 200 digits right; refused: {server.ask('POST', '/digits', {'images': [[1]]})}")
+        print(f"answers: {status}, {right} of 200 digits right; refused: "
+              f"{server.ask('POST', '/digits', {'images': [[1]]})}")
         throughput(server, images, options.seconds)
         server.stop()
         digits = kill_and_restart(options.model, Path(folder) / "killed.sqlite", images, options.port + 1)

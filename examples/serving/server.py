@@ -4,7 +4,8 @@
     POST /jobs     the same                         ->  202 {"job": 1}, once the request is on the disk
     GET  /jobs/1                                    ->  200 with the answer, 202 while there is none, 404
 
-A job that was accepted is answered even if the process is killed: it stays in the journal, and the next process takes it up.
+A job that was accepted is answered even if the process is killed: it stays in the journal, and the next process takes
+it up.
 
     python examples/serving/server.py digits.gdx --journal jobs.sqlite --port 8000
 """
@@ -60,7 +61,8 @@ class Journal:
         return self.base.execute("insert into jobs (images) values (?)", (images.tobytes(),)).lastrowid
 
     def waiting(self):
-        return self.base.execute("select id, images from jobs where answer is null order by id limit ?", (LARGEST,)).fetchall()
+        return self.base.execute("select id, images from jobs where answer is null order by id limit ?",
+                                 (LARGEST,)).fetchall()
 
     def answer(self, job, text):
         self.base.execute("update jobs set answer = ? where id = ?", (text, job))
@@ -116,7 +118,8 @@ class App:
         while not self.hold:
             self.wake.clear()
             for job, images in self.journal.waiting():
-                self.journal.answer(job, json.dumps(self.reader.read(np.frombuffer(images, np.float32).reshape(-1, 64))))
+                self.journal.answer(job, json.dumps(self.reader.read(np.frombuffer(images,
+                                                                                   np.float32).reshape(-1, 64))))
                 await asyncio.sleep(0)              # requests come between jobs
             if not self.journal.waiting():
                 await self.wake.wait()

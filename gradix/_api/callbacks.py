@@ -120,7 +120,8 @@ def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: A
     return _call(io_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, ordered=ordered)
 
 
-def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False,
+                   partitioned: bool = False,
                    **kwargs: Any) -> Callable[..., None] | None:
     """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
 
@@ -147,8 +148,8 @@ def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, order
 
 def _check_alone(name: str, args, kwargs) -> None:
     if args or kwargs:
-        raise TypeError(f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its first "
-                        f"call takes options alone, {name}(ordered=True)(...).")
+        raise TypeError(f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its "
+                        f"first call takes options alone, {name}(ordered=True)(...).")
 
 
 def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:

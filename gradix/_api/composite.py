@@ -45,7 +45,8 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     if not callable(decomposition):
         raise TypeError(f"composite expects a function as its first argument, got {decomposition!r}.")
     if not isinstance(name, str):
-        raise TypeError(f"composite expects a name such as 'mylib.softmax', got {name!r} of type {type(name).__name__}.")
+        raise TypeError(f"composite expects a name such as 'mylib.softmax', got {name!r} of type "
+                        f"{type(name).__name__}.")
     version = index(version)
 
     @functools.wraps(decomposition)
@@ -69,8 +70,8 @@ def _attributes(name: str, attributes: dict) -> str:
     given = {}
     for key, value in attributes.items():
         if isinstance(value, Tracer):
-            raise TypeError(f"The attribute {key!r} of composite {name!r} is traced: {value}. Pass arrays by position, and "
-                            "attributes that are known while tracing by keyword.")
+            raise TypeError(f"The attribute {key!r} of composite {name!r} is traced: {value}. Pass arrays by "
+                            "position, and attributes that are known while tracing by keyword.")
         if value is not None:
             given[key] = np.asarray(value) if isinstance(value, ArrayImpl) else value
     return dictionary(given)

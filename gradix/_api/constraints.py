@@ -24,7 +24,8 @@ def with_sharding_constraint(x, shardings):
 
     Args:
         x: arrays in a pytree.
-        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose structure is a prefix of that of `x`.
+        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose structure is a prefix of
+            that of `x`.
 
     Raises:
         TypeError: a leaf is no sharding.
@@ -57,8 +58,9 @@ def _apply(name: str, prim, x, given):
     if prim is sharding_constraint_p and mesh is not None and mesh.axis_names and mesh.are_all_axes_explicit:
         have, want = entries(x.aval), explicit_entries(sharding, x.aval.ndim)
         if have != want:
-            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-                                 f"sharding: {PartitionSpec(*have)} did not match the sharding provided: {PartitionSpec(*want)}. Please "
+            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+                                 f"`Explicit`. The array sharding: {PartitionSpec(*have)} did not match the sharding "
+                                 f"provided: {PartitionSpec(*want)}. Please "
                                  "use `gradix.sharding.reshard` to divide the array otherwise.")
     if type(x) is ArrayImpl and state.stage is None and not isinstance(getattr(sharding, "mesh", None), AbstractMesh):
         return placed(x, sharding)
@@ -70,9 +72,9 @@ def _checked(name: str, x, sharding) -> Sharding:
         raise ValueError(f"One of {name} arguments got sharding None which is not allowed. Pass "
                          "gradix.sharding.Sharding instances; leave the call out where nothing is asked for.")
     if isinstance(sharding, PartitionSpec) and (_options.gradix_mesh is None or not _options.gradix_mesh.axis_names):
-        raise RuntimeError(f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to shardings, got "
-                           f"{sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
-                           "`Sharding`s, which name their devices.")
+        raise RuntimeError(f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+                           f"shardings, got {sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. "
+                           "Alternatively, provide `Sharding`s, which name their devices.")
     if not isinstance(sharding, (Sharding, PartitionSpec)):
         raise TypeError("shardings leaf specifications are expected to be Sharding or PartitionSpec instances, got "
                         f"{sharding!r} of type {type(sharding).__name__}. For a device write "
@@ -116,7 +118,8 @@ def shard_alike(x, y):
     """
     x, y = as_array(x), as_array(y)
     if x.aval.shape != y.aval.shape:
-        raise ValueError(f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and "
+                         f"{y.aval.shape}.")
     return tuple(bind(shard_alike_p, (x, y), {}))
 
 
@@ -125,8 +128,8 @@ def with_layout_constraint(x, layouts):
 
     Args:
         x: arrays in a pytree.
-        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in C order between operations;
-            another order is checked, and has no effect on values.
+        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in C order between
+            operations; another order is checked, and has no effect on values.
 
     Raises:
         ValueError: a layout does not name each axis of its array once.
@@ -142,6 +145,6 @@ def with_layout_constraint(x, layouts):
     for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
         wanted = layout.layout if isinstance(layout, Format) else layout
         if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):
-            raise ValueError(f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; major_to_minor "
-                             f"names each of its {a.aval.ndim} axes once.")
+            raise ValueError(f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; "
+                             f"major_to_minor names each of its {a.aval.ndim} axes once.")
     return tree.unflatten(leaves)

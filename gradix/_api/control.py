@@ -168,7 +168,8 @@ def branches_on(index, functions, operands, what: str, names, order):
                    [staged[k][0].out_avals[:flats[k].out_tree.num_leaves] for k in order])
     refs = written(*[staged[k][2] for k in order])
     branches, consts = _joined([
-        with_refs(jaxpr, consts, inside, refs) if inside or refs else (jaxpr, consts) for jaxpr, consts, inside in staged.values()])
+        with_refs(jaxpr, consts, inside, refs) if inside or refs else (jaxpr, consts)
+        for jaxpr, consts, inside in staged.values()])
     by_place = dict(zip(order, branches))
     ordered = [by_place[k] for k in range(len(functions))]
     outs = bind_cond(index, ordered, [*consts, *[r.read() for r in refs], *leaves])

@@ -180,7 +180,8 @@ def _change_cpu_devices(count: int | None) -> None:
     if not xla.is_started() or count is None or count < 1 or count == len(xla.local_devices()):
         return
     if process_count() > 1:
-        raise RuntimeError("jax_num_cpu_devices cannot change once processes have joined; set it before distributed.initialize().")
+        raise RuntimeError("jax_num_cpu_devices cannot change once processes have joined; set it before "
+                           "distributed.initialize().")
     give_up_devices(f"jax_num_cpu_devices cannot change to {count} under")
 
 
@@ -201,9 +202,10 @@ def give_up_devices(what: str) -> None:
     if held:
         shown = "; ".join([f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]])
         raise RuntimeError(f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
-                           f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or take their "
-                           "values, np.asarray(x), and let go of them.")
-    for x in arrays:                            # on the first device because no other was asked for: kept in main memory
+                           f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or "
+                           "take their values, np.asarray(x), and let go of them.")
+    # on the first device because no other was asked for: kept in main memory
+    for x in arrays:
         if not x.is_deleted():
             _ = x.host
             x._buffer = None

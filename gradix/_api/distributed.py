@@ -30,7 +30,8 @@ global_state = GlobalState()
 
 def initialize(coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None,
                local_device_ids: int | Sequence[int] | None = None, cluster_detection_method: str | None = None,
-               initialization_timeout: int = 300, heartbeat_timeout_seconds: int = 100, shutdown_timeout_seconds: int = 300,
+               initialization_timeout: int = 300, heartbeat_timeout_seconds: int = 100,
+               shutdown_timeout_seconds: int = 300,
                coordinator_bind_address: str | None = None, slice_index: int | None = None,
                partition_index: int | None = None) -> None:
     """Join other processes, so that programs run on the devices of all of them.
@@ -43,7 +44,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         num_processes: how many there are.
         process_id: which one this is, from 0.
         local_device_ids: accepted; CPUs have no devices to choose from.
-        cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s", "gke"; or "deactivate".
+        cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s", "gke"; or
+            "deactivate".
         initialization_timeout: seconds to wait for the others.
         heartbeat_timeout_seconds: after how many seconds without a sign of a process the others end, with an error.
         shutdown_timeout_seconds: seconds to wait for the others at the end.
@@ -64,7 +66,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     address, count, rank = given
     if address is None and count is None and rank is None:
         if any(f[1:4] != (None,) * 3 for f in found):
-            print("gradix.distributed: no source tells address, number and id of the processes; this one stays alone.\n" + table(found),
+            print("gradix.distributed: no source tells address, number and id of the processes; this one stays "
+                  "alone.\n" + table(found),
                   file=sys.stderr)
         state.num_processes, state.process_id = 1, 0
         return
@@ -78,11 +81,13 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         raise ValueError(f"coordinator_address needs a port, as {address}:1234; got {address!r}.")
     give_up_devices("distributed.initialize() must come before")
     try:
-        joined = xla.join_processes(address, count, rank, bind_address=coordinator_bind_address, init_timeout=initialization_timeout,
+        joined = xla.join_processes(address, count, rank, bind_address=coordinator_bind_address,
+                                    init_timeout=initialization_timeout,
                                     heartbeat=heartbeat_timeout_seconds, shutdown_timeout=shutdown_timeout_seconds)
     except xla.RuntimeFailure as e:
-        raise RuntimeError(f"distributed.initialize: process {rank} of {count} waited {initialization_timeout} s for the others at "
-                           f"{address}. Are all of them started, with this address and number? {str(e).splitlines()[0]}") from None
+        raise RuntimeError(f"distributed.initialize: process {rank} of {count} waited {initialization_timeout} s for "
+                           f"the others at {address}. Are all of them started, with this address and number? "
+                           f"{str(e).splitlines()[0]}") from None
     state.joined, state.num_processes, state.process_id, state.coordinator_address = joined, count, rank, address
     _watch_for_failure()
     atexit.register(_leave)

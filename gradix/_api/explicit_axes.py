@@ -43,7 +43,8 @@ def _mesh_for(what: str, leaves) -> BaseMesh:
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in leaves if isinstance(x, Array)])
     if mesh is None:
-        raise ValueError(f"Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context, or call {what} with "
+        raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context, "
+                         f"or call {what} with "
                          "arrays that are divided over explicit axes of a mesh.")
     return mesh
 
@@ -85,8 +86,8 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
     Args:
         f: a function of arrays. Without it, a decorator is returned.
         axes: the mesh axes; all by default.
-        out_sharding: how the results are divided, as PartitionSpecs or NamedShardings in a tree prefix of them; it may be
-            given in the call instead.
+        out_sharding: how the results are divided, as PartitionSpecs or NamedShardings in a tree prefix of them; it may
+            be given in the call instead.
 
     Returns:
         The function; its results have `out_sharding` in their types.
@@ -112,8 +113,8 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
     def automatic(*args, **kwargs):
         wanted = kwargs.pop("out_sharding", out_sharding)
         if wanted is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'. auto_axes cannot tell from types how its results are "
-                            "divided: give auto_axes(f, out_sharding=PartitionSpec(...)).")
+            raise TypeError("Missing required keyword argument: 'out_sharding'. auto_axes cannot tell from types how "
+                            "its results are divided: give auto_axes(f, out_sharding=PartitionSpec(...)).")
         mesh = _mesh_for("auto_axes", flatten((args, kwargs))[0])
         names = _named("auto_axes", axes, mesh)
 
@@ -133,8 +134,8 @@ def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any =
     Args:
         f: a function of arrays. Without it, a decorator is returned.
         axes: the mesh axes; all by default.
-        in_sharding: how the arguments are divided, as PartitionSpecs or NamedShardings in a tree prefix of their tuple; it
-            may be given in the call instead.
+        in_sharding: how the arguments are divided, as PartitionSpecs or NamedShardings in a tree prefix of their tuple;
+            it may be given in the call instead.
 
     Returns:
         The function; how its results are divided is the compiler's matter again.
@@ -163,8 +164,8 @@ def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any =
     def explicit(*args, **kwargs):
         wanted = kwargs.pop("in_sharding", in_sharding)
         if wanted is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'. explicit_axes has to be told how its arguments are "
-                            "divided: give explicit_axes(f, in_sharding=PartitionSpec(...)).")
+            raise TypeError("Missing required keyword argument: 'in_sharding'. explicit_axes has to be told how its "
+                            "arguments are divided: give explicit_axes(f, in_sharding=PartitionSpec(...)).")
         mesh = _mesh_for("explicit_axes", flatten((args, kwargs))[0])
         names = _named("explicit_axes", axes, mesh)
 

@@ -85,7 +85,8 @@ def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
     invars = all_of(n + len(inside), jaxpr.invars[:n], {
         i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()})               # type: ignore[misc]
     captured = [r for r in refs if r.ref not in inside.values()]
-    whole = jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars, effects=jaxpr.effects)
+    whole = jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars,
+                          effects=jaxpr.effects)
     return whole, [*consts, *[r.ref.read() for r in captured]]
 
 
@@ -275,8 +276,8 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     check_callable("closure_convert", fun)
     traced = _trace(fun, example_args, {})
     if len(traced.jaxpr.outvars) > traced.out_tree.num_leaves:
-        raise NotImplementedError(f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. Return the "
-                                  "value, and write it where the converted function is called.")
+        raise NotImplementedError(f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. "
+                                  "Return the value, and write it where the converted function is called.")
     in_tree = flatten(example_args)[1]
     moved = [isinstance(c, Tracer) and is_differentiable(c.aval) for c in traced.consts]
 
@@ -316,7 +317,8 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
 class named_scope(contextlib.ContextDecorator):
     """Context manager and decorator: a name for the operations inside, for readers of programs and profiles.
 
-    Compiled programs hold the names of nested scopes and of the operation, joined by `/`, as each operation's `op_name`.
+    Compiled programs hold the names of nested scopes and of the operation, joined by `/`, as each operation's
+    `op_name`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -118,8 +118,8 @@ def _pair(out):
 def _length(rows, length, tree) -> int:
     if any(not x.aval.ndim for x in rows):
         scalars = [f"{x} (at {name})" for name, x in zip(_names(tree), rows) if not x.aval.ndim]
-        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step shares, "
-                         "let the function close over.")
+        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step "
+                         "shares, let the function close over.")
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
         if is_unknown(length):
@@ -194,7 +194,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _options.gradix_progress:
         bounds = init_val[:2] if hasattr(body_fun, "body_fun") else None
-        return _progress.watched_while(while_loop, cond_fun, body_fun, init_val, -1 if bounds is None else sub(*bounds[::-1]))
+        return _progress.watched_while(while_loop, cond_fun, body_fun, init_val,
+                                       -1 if bounds is None else sub(*bounds[::-1]))
     init, tree = flatten(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):

@@ -1,7 +1,7 @@
 """`progress`: how far loops are, in Python and inside of compiled programs.
 
-A loop that is watched carries two numbers more: the steps done, and at which step to report next. The report is a callback, and
-says when it wants to be called again: so it comes some ten times a second, however long a step takes.
+A loop that is watched carries two numbers more: the steps done, and at which step to report next. The report is a
+callback, and says when it wants to be called again: so it comes some ten times a second, however long a step takes.
 """
 from __future__ import annotations
 
@@ -59,10 +59,12 @@ class _Loop:
 class progress:
     """Show how far loops are: steps, rate, time left, and a number of one's choice.
 
-    As a context manager it watches every `scan`, `fori_loop` and `while_loop` that runs within, also those inside of functions
-    compiled before; loops inside of a watched loop count as its steps. As an iterator it watches a Python loop.
+    As a context manager it watches every `scan`, `fori_loop` and `while_loop` that runs within, also those inside of
+    functions compiled before; loops inside of a watched loop count as its steps. As an iterator it watches a Python
+    loop.
 
-    Terminals and notebooks get a bar, where tqdm is installed; files and logs a line every few seconds, and one at the end.
+    Terminals and notebooks get a bar, where tqdm is installed; files and logs a line every few seconds, and one at the
+    end.
 
     Args:
         what: an iterable, to loop over in Python; or a name, for the loops within a `with` block.
@@ -82,7 +84,8 @@ class progress:
         rows: 3/3 steps, ... steps/s, done in ... s
     """
 
-    def __init__(self, what: Iterable | str = "progress", name: str | None = None, *, show: Callable[[Any], Any] | None = None,
+    def __init__(self, what: Iterable | str = "progress", name: str | None = None, *,
+                 show: Callable[[Any], Any] | None = None,
                  total: int | None = None, file: Any = None):
         self.iterable = None if isinstance(what, str) else what
         self.name = name or (what if isinstance(what, str) else "progress")
@@ -96,8 +99,8 @@ class progress:
 
     def __iter__(self) -> Iterator:
         if self.iterable is None:
-            raise TypeError(f"progress({self.name!r}) watches the loops inside of a `with` block; to loop in Python give what to "
-                            f"loop over: for x in gradix.progress(rows, {self.name!r}).")
+            raise TypeError(f"progress({self.name!r}) watches the loops inside of a `with` block; to loop in Python "
+                            f"give what to loop over: for x in gradix.progress(rows, {self.name!r}).")
         total = self.total if self.total is not None else getattr(self.iterable, "__len__", lambda: None)()
         loop = _Loop(display(self.name, total, self.file), total)
         due, steps = 1, 0
@@ -178,7 +181,8 @@ _SCALAR = make_aval((), _INT)
 
 
 def _call(callback: Callable, args: list, results: int) -> list:
-    return bind(io_callback_p, args, {"callback": callback, "result_avals": (_SCALAR,) * results, "sharding": None, "ordered": False})
+    return bind(io_callback_p, args,
+                {"callback": callback, "result_avals": (_SCALAR,) * results, "sharding": None, "ordered": False})
 
 
 # -- watching -----------------------------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     Args:
         operand: an array, or a pytree of arrays of one shape, reduced together.
         init_value: a scalar for each, `computation`'s identity; it also fills the padding.
-        computation: joins two trees of scalars, associatively. Derivatives of others than sums, maxima and minima take as many
-            steps as a window has elements.
+        computation: joins two trees of scalars, associatively. Derivatives of others than sums, maxima and minima take
+            as many steps as a window has elements.
         window_dimensions: the window's size along each axis.
         window_strides: steps of the window; None is 1 along each axis.
         padding: "VALID", "SAME", "SAME_LOWER" or one (low, high) pair per axis.

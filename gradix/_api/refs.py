@@ -44,7 +44,8 @@ def bound_refs(function: Callable, leaves, tree) -> Callable:
 
 def inner_refs(leaves, given) -> tuple[list, list[Ref]]:
     """Arguments with a ref of its own for each that is a ref outside, and these refs."""
-    pairs = [(Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False) for x, g in zip(leaves, given)]
+    pairs = [(Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False)
+             for x, g in zip(leaves, given)]
     return [x for x, _ in pairs], [x for x, is_new in pairs if is_new]
 
 
@@ -110,8 +111,8 @@ def check_no_refs(leaves, name: str) -> None:
     """Raise for refs among the arguments of a function that may run in pieces."""
     ref = next((x for x in leaves if isinstance(x, Ref)), None)
     if ref is not None:
-        raise NotImplementedError(f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may run in "
-                                  "pieces: take the value as an argument and return the new one.")
+        raise NotImplementedError(f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
+                                  "run in pieces: take the value as an argument and return the new one.")
 
 
 def stand_ins(leaves) -> dict[int, Ref]:

@@ -54,8 +54,8 @@ def after_all(*operands) -> Token:
     """
     for x in operands:
         if not isinstance(x, Token):
-            raise TypeError(f"Arguments to after_all must be tokens, got {x!r} of type {type(x).__name__}. Tokens come from "
-                            "after_all() and psend; to order arrays use lax.optimization_barrier.")
+            raise TypeError(f"Arguments to after_all must be tokens, got {x!r} of type {type(x).__name__}. Tokens "
+                            "come from after_all() and psend; to order arrays use lax.optimization_barrier.")
     messages = [x.message for x in operands if x.message is not None]
     return Token(messages or None)
 
@@ -102,16 +102,16 @@ def precv(token, out_shape, axis_name, perm) -> Array:
         Array([2., 0., 1.], dtype=float32)
     """
     if not isinstance(token, Token):
-        raise TypeError(f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. psend "
-                        "returns one.")
+        raise TypeError(f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. "
+                        "psend returns one.")
     route = _route(axis_name, perm)
     for sent in _messages(token.message):
         if sent.route == route:
             _check_received(sent.values, out_shape)
             return sent.values
-    raise NotImplementedError(f"precv along axis {axis_name!r} with perm {list(route[1])} needs the token of a psend with the "
-                              "same axis and perm: a message cannot come from another program. Pass that token, or use "
-                              "lax.ppermute, which sends and receives.")
+    raise NotImplementedError(f"precv along axis {axis_name!r} with perm {list(route[1])} needs the token of a psend "
+                              "with the same axis and perm: a message cannot come from another program. Pass that "
+                              "token, or use lax.ppermute, which sends and receives.")
 
 
 class _Sent:
@@ -121,7 +121,8 @@ class _Sent:
         self.values, self.route = values, route
 
 
-register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route), lambda route, children: _Sent(children[0], route))
+register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route),
+                     lambda route, children: _Sent(children[0], route))
 
 
 def _route(axis_name, perm) -> tuple:

@@ -62,9 +62,9 @@ def called(what: str, function: Callable, *args):
         except TypeError as e:
             roles = _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
             given = f"({', '.join(roles)})" if args else "no arguments"
-            raise TypeError(f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give it "
-                            f"{len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can close "
-                            "over.") from None
+            raise TypeError(f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give "
+                            f"it {len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can "
+                            "close over.") from None
         raise
 
 

@@ -29,8 +29,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
     """
     def inspect(x):
         if isinstance(x, Tracer):
-            raise NotImplementedError("inspect_array_sharding of a traced array: the compiler has not chosen its sharding yet. Return "
-                                      "the array, or look at jit(f).lower(x).compile().output_shardings.")
+            raise NotImplementedError("inspect_array_sharding of a traced array: the compiler has not chosen its "
+                                      "sharding yet. Return the array, or look at "
+                                      "jit(f).lower(x).compile().output_shardings.")
         callback(as_array(x).sharding)          # type: ignore[attr-defined]
     tree_map(inspect, value)
 
@@ -90,7 +91,8 @@ def drawn(shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int =
     rows, columns = sorted({r for r, _ in holders}), sorted({c for _, c in holders})
     names = {k: f"{kind} {','.join(map(str, sorted(v)))}" for k, v in holders.items()}
     widest = max(map(len, names.values())) + 4
-    width = max(widest, min(max(int(_WIDTH * scale) // len(columns), min_width), max(widest, (max_width - 1) // len(columns) - 1)))
+    width = max(widest, min(max(int(_WIDTH * scale) // len(columns), min_width),
+                            max(widest, (max_width - 1) // len(columns) - 1)))
     height = 1 if len(shape) == 1 else max(1, min(3, int(_HEIGHT * scale) // len(rows)))
     line = lambda left, mid, right: left + mid.join(["─" * width] * len(columns)) + right          # noqa: E731
     out = [line("┌", "┬", "┐")]

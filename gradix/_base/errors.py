@@ -6,7 +6,8 @@ from .tree.native import JaxRuntimeError
 # fmt: off
 __all__ = [
     "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning", "ShardingTypeError",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning",
+    "ShardingTypeError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]
 # fmt: on
@@ -143,7 +144,8 @@ def check_leaks() -> None:
     """Raise for traced values that outlive functions traced under the option jax_check_tracer_leaks."""
     left = leaks.survivors()
     if left:
-        raise UnexpectedTracerError(left[0], f"after the function had returned it was still there, as were {len(left) - 1} others"
+        raise UnexpectedTracerError(left[0], "after the function had returned it was still there, as were "
+                                             f"{len(left) - 1} others"
                                     if len(left) > 1 else "it was still there after the function had returned")
 
 

@@ -247,7 +247,8 @@ CONTEXT_MANAGERS = {
     "enable_x64": ("jax_enable_x64", "enable 64-bit types"),
     "explicit_x64": (
         "jax_explicit_x64_dtypes",
-        "keep ('honour') or narrow with a warning ('truncate') 64-bit dtypes asked for while x64 is off, or raise ('error')",
+        "keep ('honour') or narrow with a warning ('truncate') 64-bit dtypes asked for while x64 is off, or raise "
+        "('error')",
     ),
     "explain_cache_misses": ("jax_explain_cache_misses", "log why a function is traced again"),
     "jax2tf_associative_scan_reductions": (

@@ -39,7 +39,8 @@ class Room:
             sys.setrecursionlimit(sys.getrecursionlimit() - self.frames)
 
 
-FOR_PROGRAMS = Room(20_000)     # walks over programs inside of programs end by themselves, however deep these are nested
+# walks over programs inside of programs end by themselves, however deep these are nested
+FOR_PROGRAMS = Room(20_000)
 
 
 @contextmanager
@@ -52,9 +53,9 @@ def room_to_trace(name: str):
     depth = _tracing.__dict__.get("depth", 0)
     if depth >= _MAX_DEPTH:
         raise RecursionError(
-            f"{name or 'A function'} is traced inside of {depth} other traces. A traced function that calls itself never "
-            "reaches the case in which it stops if that is decided by a traced value: decide by shapes or static arguments, "
-            "or use lax.while_loop, lax.cond or lax.scan.")
+            f"{name or 'A function'} is traced inside of {depth} other traces. A traced function that calls itself "
+            "never reaches the case in which it stops if that is decided by a traced value: decide by shapes or "
+            "static arguments, or use lax.while_loop, lax.cond or lax.scan.")
     _tracing.depth = depth + 1
     try:
         with Room(_TRACE):

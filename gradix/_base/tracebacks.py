@@ -1,7 +1,8 @@
 """Tracebacks of uncaught exceptions show the user's frames, not ours: of a hundred lines, the ten to look at.
 
-Importing this module installs it in front of `sys.excepthook`, which costs nothing until a program dies of an exception. The
-exception itself keeps all its frames, for debuggers and handlers. The option `jax_traceback_filtering` turns it off.
+Importing this module installs it in front of `sys.excepthook`, which costs nothing until a program dies of an
+exception. The exception itself keeps all its frames, for debuggers and handlers. The option `jax_traceback_filtering`
+turns it off.
 """
 import sys
 from collections.abc import Iterator

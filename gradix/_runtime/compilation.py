@@ -55,7 +55,8 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     return Obtained(made, False)
 
 
-def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings) -> Obtained:
+def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh,
+                       out_shardings) -> Obtained:
     """As `obtain`, of a program for several devices, or for one that is not the first.
 
     Args:
@@ -63,7 +64,8 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
         mesh, out_shardings: see `xla.compile_partitioned`.
     """
     start, why = time.perf_counter(), ""
-    known = None if module.host_callbacks else (module.text, options, devices, mesh, tuple(out_shardings), module.out_avals)
+    known = None if module.host_callbacks else (module.text, options, devices, mesh, tuple(out_shardings),
+                                                module.out_avals)
     if known is not None and known in _recent:
         return Obtained(_recent[known], True)
     entries = disk_cache.current() if not module.host_callbacks else None

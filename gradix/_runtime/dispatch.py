@@ -187,7 +187,8 @@ def _place_of(prim, args, params):
     found = next((p for p in places if p is not None and p.is_committed), None)
     if found is not None:
         if any(p is not found and p is not None and p.is_committed for p in places):
-            named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.aval.plain.str_short()}", a.aval.place.sharding)
+            named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.aval.plain.str_short()}",
+                      a.aval.place.sharding)
                      for i, a in enumerate(args) if a.aval.place is not None and a.aval.place.is_committed]
             home_of(named, (), prim.name)
             return next((p for p in places if p is not None and p.is_committed and not p.is_whole), found)

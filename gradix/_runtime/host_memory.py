@@ -1,7 +1,7 @@
 """How much freed memory the process keeps for its next arrays.
 
-The C library gives the memory of large arrays back to the system as soon as they are freed; a program that makes results of
-the same sizes in every step then waits in every step for pages that the system clears.
+The C library gives the memory of large arrays back to the system as soon as they are freed; a program that makes
+results of the same sizes in every step then waits in every step for pages that the system clears.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LARGEST_ON_HEAP = 1 << 25                      # bytes, the most that mallopt t
 
 def _checked(name: str, value) -> int:
     if type(value) is not int or not 0 <= value < 1 << 31:
-        raise ValueError(f"{name} must be a number of bytes from 0, which leaves the C library as it is, to 2**31 - 1; got "
-                         f"{value!r}.")
+        raise ValueError(f"{name} must be a number of bytes from 0, which leaves the C library as it is, to 2**31 - "
+                         f"1; got {value!r}.")
     return value
 
 

@@ -30,7 +30,8 @@ def serialize(text: str) -> bytes:
     version = stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4)
     with context():
         divided = "sdy.mesh" in text                    # operations of its dialect go into the artifact as they are
-        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, use_mixed_serialization=divided))
+        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version,
+                                                               use_mixed_serialization=divided))
     trust(digest(artifact))
     return artifact
 
@@ -39,9 +40,10 @@ def serialize(text: str) -> bytes:
 
 _trusted: BoundedCache[bytes, bool] = BoundedCache(4096)    # digests of artifacts that may be read in this process
 _SECONDS = 120                          # for reading one in a process of its own
-_READ = ("import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import _jax_mlir_ext as ext; "
-         "from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = ir.DialectRegistry(); ext.register_dialects(registry); "
-         "context = ir.Context(); context.append_dialect_registry(registry); context.load_all_available_dialects(); "
+_READ = ("import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import "
+         "_jax_mlir_ext as ext; from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = "
+         "ir.DialectRegistry(); ext.register_dialects(registry); context = ir.Context(); "
+         "context.append_dialect_registry(registry); context.load_all_available_dialects(); "
          "[d.register_dialect(context) for d in (stablehlo, chlo, sdy)]; "
          "str(_jax.mlir.deserialize_portable_artifact(sys.stdin.buffer.read(), context)); print('whole')")
 
@@ -63,7 +65,8 @@ def _check(artifact: bytes) -> None:
         return
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([p for p in sys.path if p])}
     try:
-        done = subprocess.run([sys.executable, "-c", _READ], input=artifact, capture_output=True, timeout=_SECONDS, env=environment,
+        done = subprocess.run([sys.executable, "-c", _READ], input=artifact, capture_output=True, timeout=_SECONDS,
+                              env=environment,
                               check=False)
     except subprocess.TimeoutExpired:
         raise ValueError(f"the program in the file could not be read within {_SECONDS} seconds.") from None
@@ -138,11 +141,13 @@ def module_text(artifact: bytes) -> str:
         with context():
             return str(_jax.mlir.deserialize_portable_artifact(artifact, context()))
     except Exception as e:
-        raise ValueError(f"the program in the file is no StableHLO artifact that this version reads: {str(e).splitlines()[0][:200]}"
+        raise ValueError("the program in the file is no StableHLO artifact that this version reads: "
+                         f"{str(e).splitlines()[0][:200]}"
                          ) from None
 
 
-def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str]) -> tuple[str, list[str]]:
+def static_functions(text: str, given: Sequence[int], in_avals, out_avals,
+                     unused: Callable[[str], str]) -> tuple[str, list[str]]:
     """The functions of a module for arguments of fixed shapes.
 
     Args:
@@ -162,13 +167,15 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals, unuse
         main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
         kind = main.attributes["function_type"].value
         types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
-    whole = _renamed(text, {MAIN: _RENAMED}).replace(f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1)
+    whole = _renamed(text, {MAIN: _RENAMED}).replace(f"func.func public @{_RENAMED}",
+                                                     f"func.func private @{_RENAMED}", 1)
     wrapper = _wrapper(given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types)
     end = whole.rindex("}")
     whole = whole[:end] + wrapper + whole[end:]
     try:
         with context():
-            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True, validate_static_shapes=True,
+            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True,
+                                                       validate_static_shapes=True,
                                                          enable_shardy="sdy.mesh" in text)
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
@@ -179,7 +186,8 @@ def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[s
     """The functions of a module as they are, its symbolic shapes too.
 
     Returns:
-        The name of the function that computes the results, the texts of all, and whether its first argument is of 64 bits.
+        The name of the function that computes the results, the texts of all, and whether its first argument is of 64
+        bits.
     """
     symbol, texts = _functions(text, unused)
     head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))

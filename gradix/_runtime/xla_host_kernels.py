@@ -1,8 +1,8 @@
 """NumPy's loops under names that compiled programs call: XLA's C interface for foreign functions, by way of ctypes.
 
-A program that calls one can be kept on disk, as it names it and holds no object of this process. The structures are those
-of `xla/ffi/api/c_api.h`, which is part of jaxlib and kept compatible for a year at least; they are read out of one view of
-all memory, in a tenth of the time that fields of ctypes structures take.
+A program that calls one can be kept on disk, as it names it and holds no object of this process. The structures are
+those of `xla/ffi/api/c_api.h`, which is part of jaxlib and kept compatible for a year at least; they are read out of
+one view of all memory, in a tenth of the time that fields of ctypes structures take.
 """
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _BUFFER = struct.Struct("@NPiPqP")                      # dtype, data, rank, dim
 _API = struct.Struct("@NPNPiiPP")                       # its version, with a head of its own; ...; the maker of errors
 _Bytes = c_char * (1 << 62)                             # at any address as many as are asked for
 _MEMORY = _Bytes.from_address(0)                        # out of which structures are read by address
-# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the next call. Otherwise the
-# heap's end goes back to the system, and each sort fetches it again page by page.
+# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the next call. Otherwise
+# the heap's end goes back to the system, and each sort fetches it again page by page.
 _KEPT = 31 << 20
 _METADATA, _EXECUTE, _INTERNAL = 1, 3, 13               # a kind of extension, a stage, the code of an error
 _DTYPES = {kind: np.dtype(dtype) for kind, dtype in {
@@ -38,7 +38,8 @@ _HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 
 
 class _Metadata(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("version_size", c_size_t), ("version_extension", c_void_p), ("major", c_int),
+    _fields_ = [("struct_size", c_size_t), ("version_size", c_size_t), ("version_extension", c_void_p),
+                ("major", c_int),
                 ("minor", c_int), ("traits", c_int)]
 
 

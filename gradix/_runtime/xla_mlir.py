@@ -45,8 +45,8 @@ def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], lis
             results = build(module, list(block.arguments))
             got = [r.type for r in results]
             if got != outs:
-                raise TypeError(f"the lowering of {symbol} returned values of types {[str(t) for t in got]}, but its abstract "
-                                f"evaluation says {[str(t) for t in outs]}.")
+                raise TypeError(f"the lowering of {symbol} returned values of types {[str(t) for t in got]}, but its "
+                                f"abstract evaluation says {[str(t) for t in outs]}.")
             func.ReturnOp(results)
         module.operation.verify()
         return [str(op) for op in module.body.operations]

@@ -1,6 +1,7 @@
 """PJRT plug-ins: the wheels that bring XLA to a GPU, found, loaded, and made known to XLA.
 
-None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the client, which says that there is none.
+None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the client, which says that
+there is none.
 """
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ xc: Any = lazy_module("jaxlib.xla_client")
 metadata: Any = lazy_module("importlib.metadata")          # it imports most of what reads e-mail
 _options = config.state
 _CUDA = (13, 12)                                        # by age, the newest first
-_LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft", "nvshmem_host",
+_LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft",
+              "nvshmem_host",
               "cudnn")                                  # in the order in which they need each other
 _REGISTRATIONS = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng", "gpu_rnn", "gpu_triton")
 _SAME = {"gpu": "cuda"}
@@ -57,7 +59,8 @@ def _of_environment() -> Iterator[Plugin]:
     for part in text.split(",") if text else ():
         name, separator, path = part.partition(":")
         if not separator or not name or not path:
-            raise RuntimeError(f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; got {part!r}.")
+            raise RuntimeError(f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; "
+                               f"got {part!r}.")
         yield Plugin(name, Path(path))
 
 
@@ -73,7 +76,8 @@ def _wheel(version: int) -> Plugin | None:
         return None
     extension = f"jax_cuda{version}_plugin"
     has_extension = importlib.util.find_spec(extension) is not None
-    return Plugin("cuda", Path(str(wheel.locate_file(files[0]))), extension if has_extension else None, f"{name} {wheel.version}")
+    return Plugin("cuda", Path(str(wheel.locate_file(files[0]))), extension if has_extension else None,
+                  f"{name} {wheel.version}")
 
 
 def wanted(plugins: dict[str, Plugin]) -> list[str]:
@@ -91,7 +95,8 @@ def wanted(plugins: dict[str, Plugin]) -> list[str]:
     for n in names:
         if n != "cpu" and n not in plugins:
             advice = "pip install gradix[cuda13]" if n == "cuda" else "name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
-            raise RuntimeError(f"Unable to initialize backend '{n}': no plug-in for it is installed (jax_platforms={asked!r}; there are "
+            raise RuntimeError(f"Unable to initialize backend '{n}': no plug-in for it is installed "
+                               f"(jax_platforms={asked!r}; there are "
                                f"{', '.join(['cpu', *plugins])}). {advice}, or set JAX_PLATFORMS=cpu.")
     return names
 

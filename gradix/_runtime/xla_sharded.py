@@ -58,7 +58,8 @@ class Layout:
     def slices(self, shape) -> list[tuple]:
         """The part of each device of this process."""
         part = [n // f for n, f in zip(shape, self.factors)]
-        return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)]) for i in self.own]
+        return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)])
+                for i in self.own]
 
 
 _layouts: BoundedCache[tuple, Layout] = BoundedCache(4096)
@@ -126,14 +127,16 @@ def put_copied(array: np.ndarray, aval, sharding: Sharding):
 def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
     """An array of these parts, one for each device of this process: NumPy arrays that nobody writes to any more, if `is_owned`."""
     semantics = _jax.HostBufferSemantics.ZERO_COPY if is_owned else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False, semantics, enable_x64=True)
+    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False, semantics,
+                                   enable_x64=True)
 
 
 def move(buffer, aval, sharding: Sharding):
     """A copy of a buffer on one device, on another."""
     where = layout_of(sharding, aval.ndim)
     copies = _jax.ArrayCopySemantics.REUSE_INPUT
-    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [_jax.DeviceList(where.devices)], [where.native], [copies])[0]
+    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [_jax.DeviceList(where.devices)], [where.native],
+                                                            [copies])[0]
 
 
 def join(buffers: Sequence, aval, sharding: Sharding):
@@ -171,7 +174,8 @@ class PartitionedExecutable(Executable):
 
     __slots__ = ("out_shardings",)
 
-    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool, has_host_kernels: bool,
+    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool,
+                 has_host_kernels: bool,
                  name: tuple[str, str] = ("", "")):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
@@ -240,7 +244,8 @@ def _handler(aval, where: Layout) -> Any:
         return _jax.array_result_handler(kind, where.native, True)
 
 
-def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options, devices: tuple, mesh,
+def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options,
+                        devices: tuple, mesh,
             out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
     """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
 

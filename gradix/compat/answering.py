@@ -1,7 +1,7 @@
 """Answering `import jax` in processes that are still to start: the folder `answers` on their path, with a module `jax` of three lines.
 
-`enable` puts the folder on the path of every program of this virtual environment, `reach_children` on that of the processes a program
-starts. Nothing is looked at, and nothing of gradix is loaded, before a program imports jax.
+`enable` puts the folder on the path of every program of this virtual environment, `reach_children` on that of the
+processes a program starts. Nothing is looked at, and nothing of gradix is loaded, before a program imports jax.
 """
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def enable() -> Path:
         RuntimeError: Python does not run in a virtual environment.
     """
     if sys.prefix == sys.base_prefix:
-        raise RuntimeError(f"this Python, {sys.executable}, belongs to no virtual environment: all programs of the machine would be "
-                           "changed. Make one with python -m venv, or run single programs with python -m gradix program.py.")
+        raise RuntimeError(f"this Python, {sys.executable}, belongs to no virtual environment: all programs of the "
+                           "machine would be changed. Make one with python -m venv, or run single programs with "
+                           "python -m gradix program.py.")
     switch = _switch()
     switch.write_text(f'import os, sys; os.environ.get("{OFF}") == "0" or sys.path.insert(0, {str(ANSWERS)!r})\n')
     return switch

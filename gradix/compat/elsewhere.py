@@ -48,7 +48,8 @@ class AbsentName:
         self._name, self._row = name, row
 
     def _refuse(self):
-        return NotImplementedError(f"{self._name} is not part of gradix, which stands in for jax here: its module {self._row.what}.")
+        return NotImplementedError(f"{self._name} is not part of gradix, which stands in for jax here: its module "
+                                   f"{self._row.what}.")
 
     def __call__(self, *args, **kwargs):
         raise self._refuse()

@@ -17,12 +17,14 @@ class Use(NamedTuple):
 _USES = {
     "abstract_arrays": Use("types of arrays", "jax.core.ShapedArray, jax.typeof"),
     "ad_checkpoint": Use("computing values again in the backward pass", "jax.checkpoint, jax.ad_checkpoint"),
-    "ad_util": Use("zero tangents and additions of cotangents", "jax.interpreters.ad, jax.custom_derivatives.SymbolicZero"),
+    "ad_util": Use("zero tangents and additions of cotangents",
+                   "jax.interpreters.ad, jax.custom_derivatives.SymbolicZero"),
     "api": Use("the transformations", "jax"),
     "api_util": Use("flattening arguments and numbering them", "jax.api_util, jax.tree_util"),
     "array": Use("the class of arrays", "jax.Array, jax.make_array_from_single_device_arrays"),
     "cache_key": Use("keys of compiled programs on disk", "jax.experimental.compilation_cache"),
-    "callback": Use("calls from compiled programs to Python", "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"),
+    "callback": Use("calls from compiled programs to Python",
+                    "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"),
     "checkify": Use("checks in compiled programs", "jax.experimental.checkify, jax.jit(f, check=...)"),
     "compilation_cache": Use("compiled programs on disk", "jax.experimental.compilation_cache"),
     "compiler": Use("compiling a module", "jax.jit(f).lower(...).compile()"),
@@ -34,7 +36,8 @@ _USES = {
     "custom_transpose": Use("rules for transposes", "jax.extend.core.Primitive, jax.interpreters.ad"),
     "debugging": Use("printing from compiled programs", "jax.debug.print, jax.debug.callback"),
     "deprecations": Use("names that go away", "module-level __getattr__ and warnings"),
-    "dispatch": Use("running operations, and waiting for them", "jax.block_until_ready, jax.effects_barrier, jax.device_put"),
+    "dispatch": Use("running operations, and waiting for them",
+                    "jax.block_until_ready, jax.effects_barrier, jax.device_put"),
     "distributed": Use("programs of several processes", "jax.distributed, jax.process_index"),
     "dtypes": Use("element types and their promotion", "jax.dtypes, jax.numpy.result_type"),
     "earray": Use("arrays of extended element types, as random keys", "jax.random.key, jax.dtypes.extended"),
@@ -46,7 +49,8 @@ _USES = {
     "interpreters": Use("rules of primitives", "jax.interpreters, jax.extend.core"),
     "interpreters.pxla": Use("results over several devices", "jax.make_array_from_single_device_arrays, jax.sharding"),
     "lax": Use("array operations and control flow", "jax.lax"),
-    "lib": Use("XLA's client and MLIR, as jaxlib has them", "jax.Device, jax.sharding, jax.extend.mlir, or jaxlib itself", "scico"),
+    "lib": Use("XLA's client and MLIR, as jaxlib has them",
+               "jax.Device, jax.sharding, jax.extend.mlir, or jaxlib itself", "scico"),
     "linear_util": Use("functions under transformations", "jax.extend.linear_util"),
     "literals": Use("numbers written in a program", "jax.typing.ArrayLike, jax.extend.core.Literal", "equinox"),
     "mesh": Use("meshes of devices", "jax.sharding.Mesh, jax.make_mesh"),
@@ -88,7 +92,8 @@ def use_of(area: str) -> Use | None:
     found = _USES.get(at)
     if area in AREAS:
         row = AREAS[area]
-        return Use(found.purpose, found.public, row.users) if found else Use("JAX's work", row.public.replace("gradix", "jax"), row.users)
+        return Use(found.purpose, found.public,
+                   row.users) if found else Use("JAX's work", row.public.replace("gradix", "jax"), row.users)
     return found
 
 
@@ -96,8 +101,8 @@ def told(area: str) -> str:
     """Sentences for an error that names a module of JAX's own, or a name in one."""
     use = use_of(area)
     if use is None:
-        return ("It holds JAX's internals, which gradix, standing in for it, does not have; public names are in jax, jax.extend, "
-                "jax.interpreters.")
+        return ("It holds JAX's internals, which gradix, standing in for it, does not have; public names are in jax, "
+                "jax.extend, jax.interpreters.")
     users = f" by {use.users}" if use.users else ""
-    return (f"It is internal to JAX, used{users} for {use.purpose}; gradix, which stands in for it, maps only what libraries are known "
-            f"to use. The public way: {use.public}.")
+    return (f"It is internal to JAX, used{users} for {use.purpose}; gradix, which stands in for it, maps only what "
+            f"libraries are known to use. The public way: {use.public}.")

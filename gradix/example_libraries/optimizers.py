@@ -62,7 +62,8 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
         opt_maker: returns `init(x) -> state`, `update(step, grad, state) -> state` and `get(state) -> x` for one array.
 
     Raises:
-        TypeError: by `update_fn`, where the gradients have another structure than the parameters, or `update` returns a state
+        TypeError: by `update_fn`, where the gradients have another structure than the parameters, or `update` returns a
+        state
             of another structure.
 
     Example:
@@ -85,18 +86,20 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
         def update_fn(i, grads, state: OptimizerState) -> OptimizerState:
             leaves, tree = _flatten(grads)
             if tree != state.tree_def:
-                raise TypeError("optimizer update function was passed a gradient tree that did not match the parameter tree "
-                                f"structure with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}.")
+                raise TypeError("optimizer update function was passed a gradient tree that did not match the "
+                                "parameter tree structure with which it was initialized: parameter tree "
+                                f"{state.tree_def} and grad tree {tree}.")
             old = [_unflatten(t, s) for t, s in zip(state.subtree_defs, state.packed_state)]
             pairs = [_flatten(update(i, g, s)) for g, s in zip(leaves, old)]
             for (_, new), was, s in zip(pairs, state.subtree_defs, old):
                 if new != was:
-                    raise TypeError(f"optimizer update function produced an output structure that did not match its input "
-                                    f"structure: input {was} and output {new}, from the state {s}.")
+                    raise TypeError("optimizer update function produced an output structure that did not match its "
+                                    f"input structure: input {was} and output {new}, from the state {s}.")
             return OptimizerState([s for s, _ in pairs], tree, state.subtree_defs)
 
         def params_fn(state: OptimizerState) -> Any:
-            return _unflatten(state.tree_def, [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)])
+            return _unflatten(state.tree_def,
+                              [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)])
 
         return Optimizer(init_fn, update_fn, params_fn)
     return made

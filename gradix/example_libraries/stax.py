@@ -78,10 +78,12 @@ def GeneralConv(dimension_numbers, out_chan: int, filter_shape: Sequence[int], s
         >>> GeneralConv(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
         (1, 4, 4, 3)
     """
-    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init, lax.conv_general_dilated)
+    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init,
+                        lax.conv_general_dilated)
 
 
-def GeneralConvTranspose(dimension_numbers, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+def GeneralConvTranspose(dimension_numbers, out_chan: int, filter_shape: Sequence[int],
+                         strides: Sequence[int] | None = None,
                          padding: Any = "VALID", W_init=None, b_init=_SMALL_BIAS) -> Layer:
     """A transposed convolution; the arguments are those of `GeneralConv`.
 
@@ -102,7 +104,8 @@ def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, b_in
 
     def init_fun(rng, input_shape):
         sizes = iter(filter_shape)
-        kernel = tuple([out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes) for c in rhs])
+        kernel = tuple([out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes)
+                        for c in rhs])
         bias = tuple([out_chan if c == "C" else 1 for c in out])
         k1, k2 = random.split(rng)
         weights = W_init(k1, kernel)

@@ -53,8 +53,10 @@ def dtype_of_val(val):
 
 # -- functions of arrays in TensorFlow ------------------------------------------------------------------------------
 
-def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constraints: Sequence[str] = (), with_gradient: bool = True,
-            enable_xla: bool = True, native_serialization: bool = True, native_serialization_platforms: Sequence[str] | None = None,
+def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constraints: Sequence[str] = (),
+            with_gradient: bool = True,
+            enable_xla: bool = True, native_serialization: bool = True,
+            native_serialization_platforms: Sequence[str] | None = None,
             native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Callable:
     """A function of arrays as one of TensorFlow's tensors, to be called, traced by `tf.function` and saved in a SavedModel.
 
@@ -62,8 +64,8 @@ def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constr
 
     Args:
         fun: takes and returns pytrees of arrays.
-        polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all arguments or as a prefix of their
-            tree. A size that TensorFlow does not know needs a variable.
+        polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all arguments or as a
+            prefix of their tree. A size that TensorFlow does not know needs a variable.
         polymorphic_constraints: what holds of the variables, as for `symbolic_shape`.
         with_gradient: whether TensorFlow can differentiate the function, once.
         enable_xla, native_serialization: True; programs without XLA are not made.
@@ -80,11 +82,13 @@ def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constr
         >>> sin = jax2tf.convert(jnp.sin, polymorphic_shapes="b")     # tf.function(sin, autograph=False)(tensor)
     """
     if not (enable_xla and native_serialization):
-        raise NotImplementedError("jax2tf.convert writes programs of XLA only: leave enable_xla and native_serialization True.")
+        raise NotImplementedError("jax2tf.convert writes programs of XLA only: leave enable_xla and "
+                                  "native_serialization True.")
 
     def converted(*args, **kwargs):
         if kwargs:
-            raise NotImplementedError("jax2tf.convert: pass arguments by position; wrap the function for its keyword arguments.")
+            raise NotImplementedError("jax2tf.convert: pass arguments by position; wrap the function for its keyword "
+                                      "arguments.")
         leaves, tree = tree_flatten(args)
         leaves = [tf.convert_to_tensor(x, dtype=_tf_dtype(x)) for x in leaves]
         specs = _specs(leaves, tree, args, polymorphic_shapes, polymorphic_constraints)
@@ -109,7 +113,8 @@ def _specs(leaves, tree, args, shapes, constraints) -> list:
     out = []
     for i, (x, text) in enumerate(zip(leaves, texts)):
         if x.shape.rank is None:
-            raise ValueError(f"jax2tf.convert: argument {i} has a shape of unknown rank; give its tensor a rank with set_shape.")
+            raise ValueError(f"jax2tf.convert: argument {i} has a shape of unknown rank; give its tensor a rank with "
+                             "set_shape.")
         text = str(text) if isinstance(text, PolyShape) else text
         shape = symbolic_shape(text, like=tuple(x.shape.as_list()), scope=scope)
         out.append(ShapeDtypeStruct(shape, dtypes.as_dtype(x.dtype.as_numpy_dtype)))
@@ -119,8 +124,9 @@ def _specs(leaves, tree, args, shapes, constraints) -> list:
 def _module(exported, tensors) -> list:
     """TensorFlow's operation that runs an exported program."""
     if exported.explicit_dimensions:
-        raise NotImplementedError(f"the dimension variables {', '.join(exported.explicit_dimensions)} are roots of sizes, or of no "
-                                  "argument, which TensorFlow cannot find; let a size be linear in each.")
+        raise NotImplementedError(f"the dimension variables {', '.join(exported.explicit_dimensions)} are roots of "
+                                  "sizes, or of no argument, which TensorFlow cannot find; let a size be linear in "
+                                  "each.")
     taken = [tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype)) for i in exported.module_kept_var_idx]
     shapes = [[None if type(d) is SymbolicDim else d for d in a.shape] for a in exported.out_avals]
     kinds = [tf.as_dtype(np.dtype(bool) if a.dtype == dtypes.float0 else a.dtype) for a in exported.out_avals]
@@ -128,7 +134,8 @@ def _module(exported, tensors) -> list:
         return []
     names = [{"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms]
     return list(xla_operations.xla_call_module(
-        args=taken, version=exported.calling_convention_version, Tout=kinds, Sout=shapes, platforms=names, function_list=[],
+        args=taken, version=exported.calling_convention_version, Tout=kinds, Sout=shapes, platforms=names,
+        function_list=[],
         module=exported.mlir_module_serialized, has_token_input_output=False,
         disabled_checks=[str(c) for c in exported.disabled_safety_checks]))
 
@@ -167,9 +174,11 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
     def evaluate(*args):
         is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
         leaves, tree = tree_flatten(args)
-        texts = broadcast_prefix(polymorphic_shapes, args, is_leaf=is_spec) if polymorphic_shapes is not None else [None] * len(leaves)
+        texts = broadcast_prefix(polymorphic_shapes, args,
+                                 is_leaf=is_spec) if polymorphic_shapes is not None else [None] * len(leaves)
         scope = SymbolicScope()
-        specs = [ShapeDtypeStruct(symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope), as_array(x).dtype)
+        specs = [ShapeDtypeStruct(symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope),
+                                  as_array(x).dtype)
                  for x, t in zip(leaves, texts)]
         types = eval_shape(fun_jax, *tree_unflatten(tree, specs))
         return types, tree_map(lambda t: str(t.shape), types)
@@ -205,7 +214,8 @@ def call_tf(callable_tf: Callable, has_side_effects: bool = True, ordered: bool 
 
     Args:
         callable_tf: takes and returns pytrees of tensors.
-        has_side_effects: False lets calls be left out or repeated; True keeps each, and such a function has no gradient under `jit`.
+        has_side_effects: False lets calls be left out or repeated; True keeps each, and such a function has no gradient
+            under `jit`.
         ordered: whether the calls keep their order.
         output_shape_dtype: a pytree of `ShapeDtypeStruct`s of the results; by default TensorFlow's tracing tells.
         call_tf_graph: False; graphs of TensorFlow are not put into programs.
@@ -215,7 +225,8 @@ def call_tf(callable_tf: Callable, has_side_effects: bool = True, ordered: bool 
         ValueError: TensorFlow does not know a size of a result.
     """
     if call_tf_graph:
-        raise NotImplementedError("call_tf runs TensorFlow's function in a callback; call_tf_graph=True is not supported.")
+        raise NotImplementedError("call_tf runs TensorFlow's function in a callback; call_tf_graph=True is not "
+                                  "supported.")
     function = tf.function(callable_tf, autograph=False)
 
     def call(*args):
@@ -230,13 +241,15 @@ def _result_types(function, tree, leaves):
     specs = [tf.TensorSpec(x.shape, tf.as_dtype(x.dtype)) for x in leaves]
     outs = function.get_concrete_function(*tree_unflatten(tree, specs)).structured_outputs
     if any(None in x.shape.as_list() for x in tree_flatten(outs)[0]):
-        raise ValueError(f"call_tf: TensorFlow does not know the shapes of the results, {outs}. Pass output_shape_dtype.")
+        raise ValueError(f"call_tf: TensorFlow does not know the shapes of the results, {outs}. Pass "
+                         "output_shape_dtype.")
     return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape.as_list()), dtypes.as_dtype(x.dtype.as_numpy_dtype)), outs)
 
 
 def _differentiable(function, tree, types, ordered: bool) -> Callable:
     def on_host(*values):
-        return tree_map(lambda x: x.numpy(), function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values])))
+        return tree_map(lambda x: x.numpy(),
+                        function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values])))
 
     @custom_vjp
     def run(*leaves):
@@ -267,7 +280,8 @@ def _pulled(function, tree, values, cts, where) -> list:
     taken = [tensors[i] for i in where]
     with tf.GradientTape() as tape:
         tape.watch(taken)
-        outs = [x for x in tree_flatten(function(*tree_unflatten(tree, tensors)))[0] if x.dtype.is_floating or x.dtype.is_complex]
+        outs = [x for x in tree_flatten(function(*tree_unflatten(tree, tensors)))[0]
+                if x.dtype.is_floating or x.dtype.is_complex]
     given = [_conjugate(tf.constant(np.asarray(ct))) for ct in cts]
     found = tape.gradient(outs, taken, output_gradients=given, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     return [_conjugate(g).numpy() for g in found]

@@ -13,14 +13,16 @@ from gradix._api.devices import devices as _devices
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
-def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *, contiguous_submeshes: bool = False,
+def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
+                       contiguous_submeshes: bool = False,
                        allow_split_physical_axes: bool = False) -> np.ndarray:
     """The devices as an array of this shape, for a `Mesh`: those of a process, which communicate quickest, next to each other.
 
     Args:
         mesh_shape: the shape; its product is the number of devices.
         devices: by default all of them.
-        contiguous_submeshes, allow_split_physical_axes: of devices in a physical grid; accepted, as CPUs and GPUs have none.
+        contiguous_submeshes, allow_split_physical_axes: of devices in a physical grid; accepted, as CPUs and GPUs have
+            none.
 
     Raises:
         ValueError: the number of devices is not the product of `mesh_shape`.
@@ -38,7 +40,8 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     return out.reshape(shape)
 
 
-def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
+def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int],
+                              devices: Sequence[Any] | None = None, *,
                               process_is_granule: bool = False, should_sort_granules_by_key: bool = True,
                               allow_split_physical_axes: bool = False) -> np.ndarray:
     """The devices as an array of shape `mesh_shape * dcn_mesh_shape`, for a network slower between groups than within.
@@ -62,17 +65,19 @@ def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequenc
     found = list(_devices() if devices is None else devices)
     attribute = "process_index" if process_is_granule else "slice_index"
     if not all(hasattr(d, attribute) for d in found):
-        raise ValueError(f"Device {found[0]} does not have attribute {attribute}: it is in no slice. Pass process_is_granule=True "
-                         "to take the devices of a process as one group.")
+        raise ValueError(f"Device {found[0]} does not have attribute {attribute}: it is in no slice. Pass "
+                         "process_is_granule=True to take the devices of a process as one group.")
     if len(tuple(mesh_shape)) != len(tuple(dcn_mesh_shape)):
-        raise ValueError(f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} need as many axes.")
+        raise ValueError(f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} need as many "
+                         "axes.")
 
     def key(d):
         return getattr(d, attribute)
     ordered = sorted(found, key=key) if should_sort_granules_by_key else found
     groups = [list(g) for _, g in groupby(ordered, key)]
     if len(groups) != prod(dcn_mesh_shape):
-        raise ValueError(f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
+        raise ValueError(f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape "
+                         f"{tuple(dcn_mesh_shape)}")
     blocks = np.empty(len(groups), dtype=object)
     for i, g in enumerate(groups):
         blocks[i] = create_device_mesh(mesh_shape, g)

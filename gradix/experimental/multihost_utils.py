@@ -19,7 +19,8 @@ from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, SingleDeviceSharding
 
-__all__ = ["assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array", "host_local_array_to_global_array",
+__all__ = ["assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
+           "host_local_array_to_global_array",
            "live_devices", "process_allgather", "reached_preemption_sync_point", "sync_global_devices"]
 
 _WAIT_MS = 600_000
@@ -49,7 +50,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The values of all processes, as NumPy arrays.
 
     Args:
-        in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of them, which are gathered whole.
+        in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of them, which are gathered
+            whole.
         tiled: put them one after another along the first axis in place of stacking them.
 
     Example:
@@ -105,7 +107,8 @@ def sync_global_devices(name: str) -> None:
     try:
         connection.wait_at_barrier(f"sync_global_devices:{next(_calls)}", _WAIT_MS)
     except Exception as e:
-        raise RuntimeError(f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. {e}") from None
+        raise RuntimeError(f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. "
+                           f"{e}") from None
     assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')")
 
 
@@ -137,7 +140,8 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     """
     leaves, tree = flatten(local_inputs)
     specs = flatten_axes("host_local_array_to_global_array pspecs", tree, pspecs)
-    return tree.unflatten([x if _is_global(x) else make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
+    return tree.unflatten([x if _is_global(x)
+                           else make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
                            for x, s in zip(leaves, specs)])
 
 
@@ -181,7 +185,8 @@ def reached_preemption_sync_point(step_id: int) -> bool:
         RuntimeError: no processes were joined.
     """
     if _client() is None:
-        raise RuntimeError("Preemption sync manager has not been initialized: call gradix.distributed.initialize() first.")
+        raise RuntimeError("Preemption sync manager has not been initialized: call gradix.distributed.initialize() "
+                           "first.")
     return False
 
 

@@ -1,8 +1,9 @@
 """Ordinary differential equations: `odeint`, Dormand and Prince's method with a step that fits itself, and its adjoint.
 
-Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine, "Some practical Runge-Kutta
-formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and G. Wanner, "Solving Ordinary Differential
-Equations I", II.4, for the steps; R. Chen et al., "Neural ordinary differential equations", 2018, for the adjoint.
+Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine, "Some practical
+Runge-Kutta formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and G. Wanner, "Solving Ordinary
+Differential Equations I", II.4, for the steps; R. Chen et al., "Neural ordinary differential equations", 2018, for the
+adjoint.
 """
 from __future__ import annotations
 
@@ -37,12 +38,13 @@ _MIDDLE = np.array([6025192743 / 30085553152, 0, 51252292925 / 65400821598, -269
                     187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
 
 
-def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8, mxstep: float = jnp.inf,
+def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
+           mxstep: float = jnp.inf,
            hmax: float = jnp.inf):
     """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
 
-    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation backwards in time, in memory that does
-    not grow with the number of steps; forward mode is not defined.
+    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation backwards in time, in memory
+    that does not grow with the number of steps; forward mode is not defined.
 
     Args:
         func: the slope: of the structure, shapes and dtypes of `y0`.
@@ -67,8 +69,8 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
     """
     for leaf in _leaves(args):
         if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
-            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the function close "
-                            "over what is none.")
+            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the "
+                            "function close over what is none.")
     y0, t = _tree_map(jnp.asarray, y0), jnp.asarray(t)
     if t.shape[0]:
         # A state that is a Python number takes the dtype of the slope.
@@ -142,7 +144,8 @@ def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
     f1 = fun(y0 + h0.astype(dtype) * f0, t0 + h0)
     d2 = jnp.linalg.norm((f1 - f0) / scale.astype(dtype)) / h0
     most = jnp.maximum(d1, d2)
-    h1 = jnp.where(most <= 1e-15, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)))
+    h1 = jnp.where(most <= 1e-15, jnp.maximum(1e-6, h0 * 1e-3),
+                   (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)))
     return jnp.minimum(100.0 * h0, h1)
 
 
@@ -184,7 +187,8 @@ def _integrate(slope, settings, y0, ts, given):
             accepted = ratio <= 1.0
             after = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax).astype(dt.dtype)
             fit = interp_fit_dopri(y, new, k, dt)
-            kept = [jnp.where(accepted, a, b) for a, b in ((new, y), (slope1, dy), (t + dt, t), (t, last), (fit, coefficients))]
+            kept = [jnp.where(accepted, a, b)
+                    for a, b in ((new, y), (slope1, dy), (t + dt, t), (t, last), (fit, coefficients))]
             return i + 1, kept[0], kept[1], kept[2], after, kept[3], kept[4]
 
         _, *rest = lax.while_loop(going, step, (0, *state))
@@ -230,7 +234,8 @@ def _backward(slope, settings, res, g):
     first = jnp.zeros_like(ys[0]), jnp.zeros((), ys.dtype), jnp.zeros(flat.shape, ys.dtype)
     rows = ys[1:], g[1:], ts[1:], ts[:-1]
     (y_bar, t0_bar, p_bar), ts_bar = lax.scan(back, first, rows, reverse=True)
-    times = jnp.concatenate([jnp.reshape(t0_bar, (1,)), ts_bar]).real.astype(ts.dtype) if ts.shape[0] else jnp.zeros_like(ts)
+    times = jnp.concatenate([jnp.reshape(t0_bar, (1,)),
+                             ts_bar]).real.astype(ts.dtype) if ts.shape[0] else jnp.zeros_like(ts)
     y0_bar = y_bar + g[0]
     return y0_bar, times, _cotangents(given, unravel(p_bar.astype(flat.dtype)))
 

@@ -1,8 +1,9 @@
 """Long short-term memory: networks of several layers, in one or both directions, over sequences of several lengths.
 
-The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates input, forget, cell and output,
-`W_ih` from the layer's input, `W_hh` from its last output. A network in both directions counts as twice the layers, forward and
-backward by turns. All weights lie in one vector: `W_ih, W_hh` of all layers, then `b_ih, b_hh` of all.
+The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates input, forget, cell and
+output, `W_ih` from the layer's input, `W_hh` from its last output. A network in both directions counts as twice the
+layers, forward and backward by turns. All weights lie in one vector: `W_ih, W_hh` of all layers, then `b_ih, b_hh` of
+all.
 
 Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9 (1997).
 """
@@ -82,7 +83,8 @@ def swap_lstm_gates(weights, input_size: int, hidden_size: int, num_layers: int,
     return weights[order]
 
 
-def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> tuple[dict, dict, dict, dict]:
+def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: int,
+                        bidirectional: bool) -> tuple[dict, dict, dict, dict]:
     """`W_ih, W_hh, b_ih, b_hh`, each a dictionary from the layer's number to its array.
 
     Raises:
@@ -96,7 +98,8 @@ def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: 
     weights = jnp.asarray(weights)
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     if weights.shape != (count,):
-        raise ValueError(f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, {num_layers=}, "
+        raise ValueError(f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, "
+                         f"{num_layers=}, "
                          f"{bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one.")
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     out: tuple[dict, dict, dict, dict] = {}, {}, {}, {}
@@ -121,8 +124,8 @@ def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, n
         precision: of the products; see `lax.Precision`.
 
     Returns:
-        Outputs of shape (batch, length, directions * hidden_size), zero behind the end of a sequence; and the last outputs and
-        cells, of the shape of `h_0`.
+        Outputs of shape (batch, length, directions * hidden_size), zero behind the end of a sequence; and the last
+        outputs and cells, of the shape of `h_0`.
 
     Raises:
         ValueError: shapes do not fit.
@@ -137,10 +140,12 @@ def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, n
         ((2, 5, 4), (1, 2, 4))
     """
     parts = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
-    return _network(x, h_0, c_0, *parts, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision)
+    return _network(x, h_0, c_0, *parts, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional,
+                    precision)
 
 
-def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_lengths, input_size: int, hidden_size: int,
+def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_lengths, input_size: int,
+             hidden_size: int,
              num_layers: int, dropout: float, bidirectional: bool):
     """The network of `lstm`, of weights as `unpack_lstm_weights` gives them.
 
@@ -150,20 +155,23 @@ def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_le
         >>> lstm_ref(jnp.ones((2, 5, 3)), start, start, *parts, jnp.array([5, 3]), 3, 4, 1, 0.0, False)[0].shape
         (2, 5, 4)
     """
-    return _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, None)
+    return _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout,
+                    bidirectional, None)
 
 
-def _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision):
+def _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout,
+             bidirectional, precision):
     x, h_0, c_0, seq_lengths = map(jnp.asarray, (x, h_0, c_0, seq_lengths))
     directions = 2 if bidirectional else 1
     if dropout:
-        raise NotImplementedError(f"lstm: dropout={dropout}; between layers of this network nothing is dropped. Drop elements of "
-                                  "its input, or stack networks of one layer.")
+        raise NotImplementedError(f"lstm: dropout={dropout}; between layers of this network nothing is dropped. Drop "
+                                  "elements of its input, or stack networks of one layer.")
     if x.ndim != 3 or x.shape[2] != input_size:
         raise ValueError(f"lstm: x must be of shape (batch, length, {input_size}), got {x.shape}.")
     state = (directions * num_layers, x.shape[0], hidden_size)
     if h_0.shape != state or c_0.shape != state or seq_lengths.shape != x.shape[:1]:
-        raise ValueError(f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got {h_0.shape}, "
+        raise ValueError(f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got "
+                         f"{h_0.shape}, "
                          f"{c_0.shape} and {seq_lengths.shape}.")
     is_there = jnp.arange(x.shape[1])[:, None] < seq_lengths
     rows, last_h, last_c = jnp.swapaxes(x, 0, 1), [], []

@@ -44,19 +44,23 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         Array(8., dtype=float32, weak_type=True)
     """
     if not isinstance(compiled, Compiled):
-        raise TypeError(f"serialize takes what jit(f).lower(...).compile() gives, got {compiled!r} of type {type(compiled).__name__}.")
+        raise TypeError(f"serialize takes what jit(f).lower(...).compile() gives, got {compiled!r} of type "
+                        f"{type(compiled).__name__}.")
     traced, program = compiled._traced, compiled._program
     module = program.lowered
     if module.host_callbacks:
-        raise ValueError(f"{traced.name} calls back into Python ({len(module.host_callbacks)} times), which another process cannot: "
-                         "compile it without debug.print, pure_callback and io_callback.")
+        raise ValueError(f"{traced.name} calls back into Python ({len(module.host_callbacks)} times), which another "
+                         "process cannot: compile it without debug.print, pure_callback and io_callback.")
     options = tuning.options_for(module, traced.options, is_alone=not isinstance(program, PlacedProgram))
     told = {
-        "format": _FORMAT, "jaxlib": xla.jaxlib_version, "code": _code(program, options), "options": options, "name": traced.name,
-        "module": module._replace(facts=None), "donated": traced.donated, "consts": list(traced.consts), "avals": list(traced.avals),
+        "format": _FORMAT, "jaxlib": xla.jaxlib_version, "code": _code(program, options), "options": options,
+        "name": traced.name,
+        "module": module._replace(facts=None), "donated": traced.donated, "consts": list(traced.consts),
+        "avals": list(traced.avals),
         "arguments": traced.debug.arg_names, "out_avals": list(traced.jaxpr.out_avals), "places": None}
     if isinstance(program, PlacedProgram):
-        told["places"] = (program.home.devices, program.home.mesh, list(program.in_shardings), list(program.executable.out_shardings),
+        told["places"] = (program.home.devices, program.home.mesh, list(program.in_shardings),
+                          list(program.executable.out_shardings),
                           [(a.plain, a.place) for a in compiled._places or ()])
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(told)
@@ -79,7 +83,8 @@ def deserialize_and_load(serialized: bytes, in_tree, out_tree, backend=None, exe
     Args:
         in_tree, out_tree: as `serialize` gave them.
         backend: the platform or its client; only the default one.
-        execution_devices: the devices to run on, as many as it was compiled for; by default those with the same numbers.
+        execution_devices: the devices to run on, as many as it was compiled for; by default those with the same
+            numbers.
 
     Raises:
         ValueError: the bytes are of another jaxlib, or need devices that are not there.
@@ -87,19 +92,21 @@ def deserialize_and_load(serialized: bytes, in_tree, out_tree, backend=None, exe
     Example: see `serialize`.
     """
     if backend is not None and getattr(backend, "platform", backend) != xla.local_devices()[0].platform:
-        raise ValueError(f"the program is for the default platform, {xla.local_devices()[0].platform}; got backend={backend!r}.")
+        raise ValueError(f"the program is for the default platform, {xla.local_devices()[0].platform}; got "
+                         f"backend={backend!r}.")
     told = _Unpickler(io.BytesIO(serialized), execution_devices).load()
     if told["format"] != _FORMAT or told["jaxlib"] != xla.jaxlib_version:
-        raise ValueError(f"the program was serialized under jaxlib {told['jaxlib']} (format {told['format']}), and this is jaxlib "
-                         f"{xla.jaxlib_version} (format {_FORMAT}): compile it anew.")
+        raise ValueError(f"the program was serialized under jaxlib {told['jaxlib']} (format {told['format']}), and "
+                         f"this is jaxlib {xla.jaxlib_version} (format {_FORMAT}): compile it anew.")
     if in_tree.num_leaves != len(told["avals"]):
-        raise ValueError(f"in_tree has {in_tree.num_leaves} leaves, and the program takes {len(told['avals'])}: pass the trees that "
-                         "serialize gave with these bytes.")
+        raise ValueError(f"in_tree has {in_tree.num_leaves} leaves, and the program takes {len(told['avals'])}: pass "
+                         "the trees that serialize gave with these bytes.")
     owner = Owner(told["name"], False, None, False, TraceLog())
     placed, n = told["places"], len(told["consts"])
     signature: Any = _Signature([*told["consts"], *told["avals"]], told["out_avals"])
     kind = Traced if placed is None else PlacedTraced
-    traced = kind(owner, signature, told["consts"], out_tree, DebugInfo(told["name"], told["arguments"]), told["avals"], told["donated"])
+    traced = kind(owner, signature, told["consts"], out_tree, DebugInfo(told["name"], told["arguments"]), told["avals"],
+                  told["donated"])
     donated, saved = tuple([i + n for i in told["donated"]]), Saved(told["code"], told["options"])
     if placed is None:
         program = Program(signature, told["name"], donated=donated, lowered=told["module"], saved=saved)
@@ -133,5 +140,6 @@ class _Unpickler(pickle.Unpickler):
                 raise ValueError(f"the program needs more than the {len(self.given)} devices of execution_devices.")
             return self.order.setdefault(number, self.given[len(self.order) % len(self.given)])
         if number not in self.here:
-            raise ValueError(f"the program was compiled for device {number}, and there are {sorted(self.here)}: pass execution_devices.")
+            raise ValueError(f"the program was compiled for device {number}, and there are {sorted(self.here)}: pass "
+                             "execution_devices.")
         return self.here[number]

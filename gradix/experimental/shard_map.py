@@ -9,7 +9,8 @@ from gradix._api.mapping.shard_map import shard_map as _shard_map
 __all__ = ["shard_map"]
 
 
-def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: frozenset = frozenset()) -> Callable:
+def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool = True,
+              auto: frozenset = frozenset()) -> Callable:
     """`gradix.shard_map` in its older form.
 
     Args:

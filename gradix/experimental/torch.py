@@ -72,7 +72,8 @@ def as_torch(fun: Callable) -> Callable:
         fun: takes and returns pytrees of arrays. It is jitted.
 
     Returns:
-        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as arrays without a gradient.
+        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as arrays without a
+        gradient.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -110,7 +111,8 @@ class _Flat:
         """The cotangents of the arguments, of the arguments and the cotangents of the results."""
         def fun(*flat):
             outs, pull = vjp(self._run, *flat[:count])
-            cts = [ct if out.dtype in dtypes.INEXACT else np.zeros(out.shape, dtypes.float0) for out, ct in zip(outs, flat[count:])]
+            cts = [ct if out.dtype in dtypes.INEXACT else np.zeros(out.shape, dtypes.float0)
+                   for out, ct in zip(outs, flat[count:])]
             return [g for g in pull(cts) if g.dtype != dtypes.float0]
         return _Flat(fun, _arguments(count + self.out_tree.num_leaves))
 
@@ -170,8 +172,8 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
     Args:
         fun: takes tensors and returns a pytree of tensors; no side effects.
-        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is called once with zeros, for each
-            combination of shapes, to find them.
+        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is called once with zeros,
+            for each combination of shapes, to find them.
 
     Returns:
         A function of pytrees of arrays in place of those tensors.
@@ -234,7 +236,8 @@ def _pulled(fun: Callable, tree, values, cts, where) -> list:
         outs = [x for x in tree_flatten(fun(*tree.unflatten(tensors)))[0] if x.is_floating_point() or x.is_complex()]
         used = [(x, _from_host(ct)) for x, ct in zip(outs, cts) if x.requires_grad]
         given = [_conjugate(ct) for _, ct in used]
-        found = torch.autograd.grad([x for x, _ in used], [tensors[i] for i in where], given, allow_unused=True) if used else None
+        found = torch.autograd.grad([x for x, _ in used], [tensors[i] for i in where], given,
+                                    allow_unused=True) if used else None
     return [np.zeros_like(values[i]) if found is None or found[k] is None else _numpy(_conjugate(found[k]))
             for k, i in enumerate(where)]
 

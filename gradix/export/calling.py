@@ -68,7 +68,8 @@ class CallExported(Primitive):
         kept = [xs[i] for i in exported.module_kept_var_idx]
         if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
             return _called_open(em, exported, given, kept, outs)
-        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given, [x.aval for x in kept], outs, em._unused)
+        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given, [x.aval for x in kept], outs,
+                                                      em._unused)
         em.functions.extend(texts)
         return em.call(symbol, outs, *kept)
 
@@ -105,15 +106,16 @@ def variables_of(exported, avals) -> dict[str, Any]:
             raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}.")
         if want.dtype != have.dtype:
             raise ValueError(f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
-                             f"{dtypes.dtype_name(have.dtype)}. Convert it with .astype({dtypes.dtype_name(want.dtype)!r}).")
+                             f"{dtypes.dtype_name(have.dtype)}. Convert it with "
+                             f".astype({dtypes.dtype_name(want.dtype)!r}).")
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
     values = solver.solve([a.shape for a in avals], bound)
     missing = [n for n in exported.dimension_variables if n not in values]
     if missing:
         raise ValueError(f"the exported function '{exported.fun_name}' needs a value for the dimension variable"
-                         f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: call "
-                         f"exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first.")
+                         f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: "
+                         f"call exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first.")
     if exported.scope is not None:
         check_constraints(exported.scope, values, lambda why: ValueError(
             f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"),
@@ -134,8 +136,8 @@ def argument_names(exported) -> list[str]:
 
 def check_platform(exported, platform: str) -> None:
     if platform not in exported.platforms:
-        raise ValueError(f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is used on "
-                         f"'{platform}'. Export it with platforms=({platform!r}, ...).")
+        raise ValueError(f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is "
+                         f"used on '{platform}'. Export it with platforms=({platform!r}, ...).")
 
 
 def call(exported, args: tuple, kwargs: dict):
@@ -157,7 +159,8 @@ def _differences(exported, args, kwargs) -> str:
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
             told.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")
-    return (f"The invocation args and kwargs must have the same pytree structure as when the function '{exported.fun_name}' was "
+    return ("The invocation args and kwargs must have the same pytree structure as when the function "
+            f"'{exported.fun_name}' was "
             "exported, but they have the following structural differences:\n" + "\n".join(told))
 
 

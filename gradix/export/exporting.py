@@ -58,8 +58,8 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
         disabled_checks: checks to leave out.
 
     Returns:
-        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the `Exported`. A static argument may be a
-        symbolic dimension that no array has; its value is then given with `Exported.bind_dims`.
+        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the `Exported`. A static
+        argument may be a symbolic dimension that no array has; its value is then given with `Exported.bind_dims`.
 
     Raises:
         ValueError: `fun_jit` is not jitted, or sizes of arguments do not determine the variables in them.
@@ -73,7 +73,8 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
         Array(0.47942555, dtype=float32)
     """
     if not isinstance(fun_jit, JitFunction):
-        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write export(gradix.jit(f)).")
+        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write "
+                         "export(gradix.jit(f)).")
     if isinstance(platforms, str):
         raise TypeError(f"platforms is a sequence of names, got the string {platforms!r}. Write ({platforms!r},).")
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
@@ -89,8 +90,8 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
 def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     traced = stage._traced
     if traced.out_tree is None:
-        raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program cannot; export the "
-                                  "plain function.")
+        raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program "
+                                  "cannot; export the plain function.")
     closed = _physical(_whole(traced))
     plan = shardings.Plan(traced)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
@@ -102,21 +103,26 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
     modules = [_lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms]
     if any(m.host_callbacks for m in modules):
-        raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python functions of this "
-                                  "process (callbacks, debug prints). Leave them out of what is exported.")
+        raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python "
+                                  "functions of this process (callbacks, debug prints). Leave them out of what is "
+                                  "exported.")
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
     effects = sorted([x for x in closed.jaxpr.effects if not isinstance(x, MeshEffect)], key=str)
-    scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals) for d in a.shape if type(d) is SymbolicDim), None)
+    scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals)
+                  for d in a.shape if type(d) is SymbolicDim), None)
     return Exported(
         fun_name=traced.name, in_tree=stage.in_tree, in_avals=in_avals, out_tree=traced.out_tree,
         out_avals=tuple([a.plain.update(weak_type=False) for a in traced.jaxpr.out_avals]),
         _has_named_shardings=True, _in_named_shardings=shardings.without_devices(plan.ins),
         _out_named_shardings=shardings.without_devices(plan.outs), in_shardings_hlo=(None,) * len(in_avals),
-        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=plan.nr_devices, platforms=platforms, ordered_effects=(),
-        unordered_effects=tuple(effects), disabled_safety_checks=disabled, mlir_module_serialized=xla_artifact.serialize(text),
+        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=plan.nr_devices, platforms=platforms,
+        ordered_effects=(),
+        unordered_effects=tuple(effects), disabled_safety_checks=disabled,
+        mlir_module_serialized=xla_artifact.serialize(text),
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
-        uses_global_constants=len(platforms) > 1 or bool(variables), _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
+        uses_global_constants=len(platforms) > 1 or bool(variables),
+        _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
         constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
         assumptions=tuple(scope.assumptions) if scope is not None else ())
 
@@ -134,7 +140,8 @@ def _whole(traced) -> ClosedJaxpr:
     jaxpr = traced.jaxpr.jaxpr
     if not n:
         return traced.jaxpr
-    return ClosedJaxpr(Jaxpr([*jaxpr.constvars, *jaxpr.invars[:n]], jaxpr.invars[n:], jaxpr.outvars, jaxpr.eqns, jaxpr.effects,
+    return ClosedJaxpr(Jaxpr([*jaxpr.constvars, *jaxpr.invars[:n]], jaxpr.invars[n:], jaxpr.outvars, jaxpr.eqns,
+                             jaxpr.effects,
                              jaxpr.debug_info), [*traced.jaxpr.consts, *traced.consts])
 
 
@@ -172,7 +179,8 @@ def _variables(x, found: set) -> set:
 
 
 def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
-    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None, named=False,
+    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None,
+                         named=False,
                          dimensions=places, module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
 
 
@@ -187,7 +195,8 @@ def _check_calls(text: str, disabled: tuple) -> None:
     allowed = {c.is_custom_call() for c in disabled}
     wrong = sorted({t for t in _CALL.findall(text) if t not in allowed and not _STABLE_CALLS.match(t)})
     if wrong:
-        raise ValueError(f"Cannot serialize code with custom calls whose targets have no compatibility guarantees: {', '.join(wrong)}. "
+        raise ValueError("Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
+                         f"{', '.join(wrong)}. "
                          "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same.")
 
 
@@ -205,8 +214,10 @@ def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan
         outs = [calling.physical(a) for a in primal.out_avals]
         cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
         args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
-        divided: dict[str, Any] = {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)} if plan.devices else {}
-        return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled)(*args, *cts)
+        divided: dict[str, Any] = {"in_shardings": (*plan.ins, *plan.outs),
+                                   "out_shardings": tuple(plan.ins)} if plan.devices else {}
+        return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms,
+                      disabled_checks=disabled)(*args, *cts)
     return get_vjp
 
 

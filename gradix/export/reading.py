@@ -22,6 +22,7 @@ def deserialize(blob: bytearray | bytes) -> Exported:
         Array(6., dtype=float32)
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
-        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, 'rb').read().")
+        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, "
+                        "'rb').read().")
     fields, gradient = serialization.read_fields(bytes(blob))
     return serialization.made(Exported, DisabledSafetyCheck, fields, gradient)

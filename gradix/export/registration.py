@@ -27,8 +27,8 @@ _by_name: dict[str, Registered] = {}
 def _register(entry: Registered) -> None:
     for known, key in ((_by_type.get(entry.nodetype), entry.nodetype), (_by_name.get(entry.name), entry.name)):
         if known is not None:
-            raise ValueError(f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered with the name "
-                             f"{known.name!r} already.")
+            raise ValueError(f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered "
+                             f"with the name {known.name!r} already.")
     _by_type[entry.nodetype] = _by_name[entry.name] = entry
 
 
@@ -64,7 +64,8 @@ def register_pytree_node_serialization(nodetype: T, *, serialized_name: str, ser
         2.0
     """
     if not is_tree_node(nodetype):
-        raise ValueError(f"type {nodetype} is no pytree node: register it first, with gradix.tree_util.register_pytree_node.")
+        raise ValueError(f"type {nodetype} is no pytree node: register it first, with "
+                         "gradix.tree_util.register_pytree_node.")
     _register(Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
     return nodetype
 
@@ -95,7 +96,8 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
     def read(aux: bytes):
         fields = tuple(json.loads(aux))
         if fields != nodetype._fields:
-            raise ValueError(f"the file has a {serialized_name} with the fields {fields}, where {nodetype} has {nodetype._fields}.")
+            raise ValueError(f"the file has a {serialized_name} with the fields {fields}, where {nodetype} has "
+                             f"{nodetype._fields}.")
 
     _register(Registered(nodetype, serialized_name, lambda _: json.dumps(list(nodetype._fields)).encode(), read,
                          None))
@@ -123,6 +125,6 @@ def by_name(name: str) -> Registered:
     """
     found = _by_name.get(name)
     if found is None:
-        raise ValueError(f"Cannot deserialize a PyTreeDef with a node of the unknown type {name!r}. Register the type under that name "
-                         "with `export.register_pytree_node_serialization` before reading the file.")
+        raise ValueError(f"Cannot deserialize a PyTreeDef with a node of the unknown type {name!r}. Register the type "
+                         "under that name with `export.register_pytree_node_serialization` before reading the file.")
     return found

@@ -20,14 +20,14 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), s
 
     Args:
         shape_spec: dimensions with commas between them, in parentheses or not. A dimension is a number, the name of a
-            variable, a sum, difference or product of dimensions, a power as in ``a^2``, or ``floordiv``, ``mod``, ``max`` or
-            ``min`` of two. ``_`` stands for the dimension of `like` at its place, a last ``...`` for the rest of `like`, and
-            None for ``"..."``.
+            variable, a sum, difference or product of dimensions, a power as in ``a^2``, or ``floordiv``, ``mod``,
+            ``max`` or ``min`` of two. ``_`` stands for the dimension of `like` at its place, a last ``...`` for the
+            rest of `like`, and None for ``"..."``.
         constraints: what holds of the variables besides that they are at least 1, such as ``"a <= 10"``.
         scope: where the variables are; by default a new scope with these constraints.
         like: a shape to take dimensions from.
-        assume: example sizes by name. With it, comparisons that the constraints leave undecided are answered as for these sizes
-            and become checks of every call; without it they raise. See `SymbolicScope`.
+        assume: example sizes by name. With it, comparisons that the constraints leave undecided are answered as for
+            these sizes and become checks of every call; without it they raise. See `SymbolicScope`.
 
     Returns:
         A tuple of integers and symbolic dimensions.
@@ -46,8 +46,8 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), s
     if scope is None:
         scope = SymbolicScope(constraints, assume=assume)
     elif constraints or assume is not None:
-        raise ValueError("symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the start. Make "
-                         "the scope with them, SymbolicScope(constraints).")
+        raise ValueError("symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the "
+                         "start. Make the scope with them, SymbolicScope(constraints).")
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):

@@ -1,6 +1,7 @@
 """FlatBuffers tables by slot number: written by the field's library, read with every offset checked.
 
-A table is described as a dict from slot to field; a field is a pair of kind and value (`U16`, 3), or a nested description.
+A table is described as a dict from slot to field; a field is a pair of kind and value (`U16`, 3), or a nested
+description.
 """
 from __future__ import annotations
 

@@ -70,21 +70,25 @@ def register_backend_cache(cache: Any, for_what: str) -> None:
 
 
 def register_backend_factory(name: str, factory: Callable[[], Any], *, priority: int = 0, fail_quietly: bool = True,
-                             experimental: bool = False, make_topology: Callable | None = None, c_api: Any = None) -> None:
+                             experimental: bool = False, make_topology: Callable | None = None,
+                             c_api: Any = None) -> None:
     """Bring a platform: `factory()` makes its client when the platform is asked for by `jax_platforms`.
 
     Args:
-        priority, fail_quietly, experimental, make_topology, c_api: accepted; only platforms that are asked for are started.
+        priority, fail_quietly, experimental, make_topology, c_api: accepted; only platforms that are asked for are
+            started.
 
     Raises:
         RuntimeError: clients run already.
     """
     if _xla.is_started():
-        raise RuntimeError(f"register_backend_factory({name!r}) comes too late: clients run already. Call it before the first operation.")
+        raise RuntimeError(f"register_backend_factory({name!r}) comes too late: clients run already. Call it before "
+                           "the first operation.")
     _plugins.factories[name] = factory
 
 
-def get_compile_options(num_replicas: int, num_partitions: int, device_assignment=None, env_options_overrides: dict | None = None,
+def get_compile_options(num_replicas: int, num_partitions: int, device_assignment=None,
+                        env_options_overrides: dict | None = None,
                         fdo_profile: bytes | None = None, detailed_logging: bool = True, backend=None):
     """What a client's own `compile_and_load` takes beside a module: jaxlib's `CompileOptions`, as programs here are compiled with.
 
@@ -99,7 +103,8 @@ def get_compile_options(num_replicas: int, num_partitions: int, device_assignmen
     shape = (num_replicas, num_partitions)
     ids = np.arange(num_replicas * num_partitions) if device_assignment is None else np.asarray(device_assignment)
     if ids.size != num_replicas * num_partitions:
-        raise ValueError(f"device_assignment has {ids.size} devices for num_replicas={num_replicas} times num_partitions={num_partitions}.")
+        raise ValueError(f"device_assignment has {ids.size} devices for num_replicas={num_replicas} times "
+                         f"num_partitions={num_partitions}.")
     options = _xla_options.options(compiler_options=env_options_overrides)
     platform = getattr(backend, "platform", backend) or _devices()[0].platform
     return _xla_options.build(options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None)

@@ -52,7 +52,8 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     @functools.wraps(call)
     def cached(fun: WrappedFun, *args):
         try:
-            found = kept.setdefault((tuple(sorted(fun.params.items())), args, trace_context()), weakref.WeakKeyDictionary())
+            found = kept.setdefault((tuple(sorted(fun.params.items())), args, trace_context()),
+                                    weakref.WeakKeyDictionary())
             if fun.f not in found:
                 found[fun.f] = call(fun, *args)
             return found[fun.f]
@@ -82,7 +83,8 @@ class Store:
 
     def store(self, value) -> None:
         if self.values:
-            raise StoreException("Store occupied: the transformed function was called twice; wrap it anew for each call.")
+            raise StoreException("Store occupied: the transformed function was called twice; wrap it anew for each "
+                                 "call.")
         self.values.append(value)
 
     @property
@@ -136,7 +138,8 @@ def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args, u
                              unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation2` with a `Store` as second argument of `gen`; and a function that gives what it holds."""
     store = Store()
-    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args, **kwargs)), lambda: store.val
+    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args,
+                                                **kwargs)), lambda: store.val
 
 
 @_decorating

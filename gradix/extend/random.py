@@ -55,7 +55,8 @@ class PRNGImpl(NamedTuple):
 
 
 def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Array],
-                     split: Callable[[Array, tuple[int, ...]], Array], random_bits: Callable[[Array, int, tuple[int, ...]], Array],
+                     split: Callable[[Array, tuple[int, ...]], Array],
+                     random_bits: Callable[[Array, int, tuple[int, ...]], Array],
                      fold_in: Callable[[Array, int], Array], name: str = "<unnamed>", tag: str = "?") -> PRNGImpl:
     """A generator of one's own, to be given as `impl` to `random.key`; every sampler draws from its keys.
 
@@ -89,7 +90,8 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     key_shape = tuple(key_shape)
     made = dtypes.KeyType.define(f"{name}#{next(_numbers)}", tag, key_shape)
     GENERATORS[made._impl] = Composed(
-        _many(seed, key_shape, 0), _many(split, key_shape, 1), _many(random_bits, key_shape, 1), _many(fold_in, key_shape, 2))
+        _many(seed, key_shape, 0), _many(split, key_shape, 1), _many(random_bits, key_shape, 1),
+        _many(fold_in, key_shape, 2))
     impl = PRNGImpl(key_shape, seed, split, random_bits, fold_in, name, tag, made)
     _define_key_type(made, impl)
     return impl

@@ -17,8 +17,8 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
     """Let `vmap` map over instances of a class that is no pytree, given an instance of `spec_type` as its axis.
 
     Args:
-        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to `cont(array, axis)`, which gives the array
-            of one example. `get_index()` is the number of the example.
+        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to `cont(array, axis)`, which
+            gives the array of one example. `get_index()` is the number of the example.
         from_elt: `(cont, axis_size, one, spec) -> many`, with `cont(array, axis)` the array of all examples.
         axis_size_type, make_iota: accepted; sizes are numbers.
 

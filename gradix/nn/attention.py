@@ -36,7 +36,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
             queries past the end are 0.
         local_window_size: how many keys before and after its own place a query sees.
         implementation: "xla" or None.
-        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N), with its derivatives.
+        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N), with its
+            derivatives.
 
     Returns:
         An array of the shape and dtype of `query`.

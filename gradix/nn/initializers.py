@@ -339,8 +339,8 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) not in (3, 4, 5):
-            raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes of space, "
-                             "inputs, outputs.")
+            raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes "
+                             "of space, inputs, outputs.")
         *space, inputs, outputs = shape
         if inputs > outputs:
             raise ValueError("`fan_in` must be less or equal than `fan_out`: delta_orthogonal cannot map "

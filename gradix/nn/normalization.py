@@ -208,7 +208,8 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
         x: places, integers.
         num_classes: the size of the vectors.
         dtype: of the result; the default float by default.
-        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose places they are then laid out.
+        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose places they are then
+            laid out.
 
     Raises:
         ValueError: `num_classes` is not the size of a named axis.

@@ -93,16 +93,18 @@ def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.fl
 
 def _check_scaled(a, b, s, t) -> None:
     if {len(x) for x in (a, b, s, t)} != {3}:
-        raise ValueError(f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {a}, {b}, {s} and {t}.")
+        raise ValueError(f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {a}, {b}, {s} and "
+                         f"{t}.")
     for what, x, y in (("inputs a and b", a, b), ("scales", s, t)):
         if (x[0], x[2]) != (y[0], y[2]):
-            raise ValueError(f"scaled_matmul requires {what} to have matching batch (B) and contract (K) dimensions, but got "
-                             f"shapes {x} and {y}.")
+            raise ValueError(f"scaled_matmul requires {what} to have matching batch (B) and contract (K) dimensions, "
+                             f"but got shapes {x} and {y}.")
     if a[:2] != s[:2] or b[:2] != t[:2]:
         raise ValueError("scaled_matmul requires scales to match non-contract dimensions of inputs, but got shapes a: "
                          f"{a}, b: {b}, a_scales: {s}, b_scales: {t}.")
     if not s[2] or a[2] % s[2]:
-        raise ValueError(f"scaled_matmul requires the {s[2]} scales of a row to be those of blocks of one size, but {a[2]} "
+        raise ValueError(f"scaled_matmul requires the {s[2]} scales of a row to be those of blocks of one size, but "
+                         f"{a[2]} "
                          "elements cannot be divided so.")
 
 
@@ -116,8 +118,9 @@ def _spread(x, scales):
 def _quantized(x, config: BlockScaleConfig) -> tuple:
     """Elements and scales along the last axis, and the factor that is left.
 
-    OCP Microscaling Formats v1.0 (2023), section 6.3, for "mxfp8": the scale is the power of two that brings the largest
-    element of a block into the range of the elements. For "nvfp4" it is that which makes the largest the largest there is.
+    OCP Microscaling Formats v1.0 (2023), section 6.3, for "mxfp8": the scale is the power of two that brings the
+    largest element of a block into the range of the elements. For "nvfp4" it is that which makes the largest the
+    largest there is.
     """
     x = x.astype(np.float32)
     size = -x.shape[-1] % config.block_size
@@ -177,15 +180,16 @@ _scaled_product.defvjp(_forward, _backward)
 
 
 def scaled_dot_general(lhs, rhs, dimension_numbers, preferred_element_type=np.float32,
-                       configs: list[BlockScaleConfig] | None = None, implementation: Literal["cudnn"] | None = None) -> Array:
+                       configs: list[BlockScaleConfig] | None = None,
+                       implementation: Literal["cudnn"] | None = None) -> Array:
     """A contraction whose operands, and those of its derivatives, are brought to few bits first.
 
     Args:
         lhs, rhs: arrays.
         dimension_numbers: as for `lax.dot_general`.
         preferred_element_type: the dtype of the result: float32, bfloat16 or float16.
-        configs: of `lhs`, of `rhs` and of the cotangent, each by `get_scaled_dot_general_config`; None for the contraction
-            as it is.
+        configs: of `lhs`, of `rhs` and of the cotangent, each by `get_scaled_dot_general_config`; None for the
+            contraction as it is.
         implementation: has no effect.
 
     Raises:

@@ -75,7 +75,8 @@ class IndexUpdateRef:
         return f"IndexUpdateRef({self.array!r}, {self.index!r})"
 
     def __getattr__(self, name):
-        known = ", ".join([f".{method}" for method in vars(type(self)) if not method.startswith("_") and method not in self.__slots__])
+        known = ", ".join([f".{method}" for method in vars(type(self))
+                           if not method.startswith("_") and method not in self.__slots__])
         raise AttributeError(f"x.at[index] has no attribute {name!r}. It has {known}.")
 
     def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None, fill_value=None,
@@ -92,7 +93,8 @@ class IndexUpdateRef:
             Array([ 1., -1.], dtype=float32)
         """
         if out_sharding is not None:
-            return divided(_get, out_sharding, self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted,
+            return divided(_get, out_sharding, self.array, self.index, mode, fill_value, unique_indices,
+                           indices_are_sorted,
                            wrap_negative_indices)
         if mode is None and wrap_negative_indices:
             out = lax._host_get(self.array, self.index)
@@ -137,7 +139,8 @@ class IndexUpdateRef:
     def divide(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements divided by `values`; integers become floating-point numbers."""
-        return self._with(true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with(true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding)
 
     def power(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
               out_sharding=None, wrap_negative_indices: bool = True):
@@ -177,7 +180,8 @@ class IndexUpdateRef:
 def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     aval = x.aval
     if op != "set" and dtypes.is_extended(aval.dtype):
-        raise TypeError(f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are none.")
+        raise TypeError(f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are "
+                        "none.")
     y = _beside(aval, values)
     if y is not None and mode is None and wrap:
         out = lax._host_update(x, index, y, op)

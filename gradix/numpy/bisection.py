@@ -13,8 +13,8 @@ _PLACES = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), 
 def count_by_halving(row, values, goes_before: Callable, dtype):
     """How many elements of a row, of one at least, come before each value, in an integer dtype that holds the row's size.
 
-    `goes_before(elements, values)` holds for the first elements of the row and not for those behind them. Bisected are the first or
-    the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row.
+    `goes_before(elements, values)` holds for the first elements of the row and not for those behind them. Bisected are
+    the first or the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row.
     """
     n, shape = row.aval.shape[0], values.aval.shape
     steps = n.bit_length() - 1

@@ -105,8 +105,8 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Array:
     """
     x = as_operand("ediff1d", ary)
     if x.aval.dtype == _BOOL:
-        raise TypeError("ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or convert "
-                        "with .astype(int).")
+        raise TypeError("ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or "
+                        "convert with .astype(int).")
     x = lax.reshape(x, (x.aval.size,))
     out = diff(x)
     ends = [None if v is None else as_operand("ediff1d", v) for v in (to_begin, to_end)]

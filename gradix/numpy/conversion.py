@@ -56,7 +56,8 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
-def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None, out_sharding=None) -> Array:
+def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None,
+            out_sharding=None) -> Array:
     """An array of the values of `a`; `a` itself when it is one already.
 
     Args:
@@ -216,8 +217,8 @@ def _from_arrays(x, dtype) -> Array:
 
 
 def _ragged(shapes: str) -> TypeError:
-    return TypeError(f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of different "
-                     "size, jnp.pad makes sizes equal.")
+    return TypeError(f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of "
+                     "different size, jnp.pad makes sizes equal.")
 
 
 def _leaves(x, out: list) -> None:

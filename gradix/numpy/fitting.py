@@ -51,7 +51,8 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
     if n < 2:
         return _roots(p)
     if strip_zeros:
-        values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN for "
+        values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN "
+                             "for "
                                  "those that leading zeros take away.")
         leading = n if not values.any() else int(np.argmax(values != 0))
         return _roots(p[leading:])
@@ -78,8 +79,8 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
         x: where, a vector.
         y: the values, a vector, or a matrix with a set of values in each column.
         deg: the degree.
-        rcond: directions in which the points say less than this part of the most are left out; by default the rounding of
-            the dtype times the number of points.
+        rcond: directions in which the points say less than this part of the most are left out; by default the rounding
+            of the dtype times the number of points.
         full: give as well the squared distances, the rank, the singular values of the powers of `x`, and `rcond`.
         w: weights of the distances, a vector.
         cov: give as well the covariance of the coefficients, scaled by the distances; "unscaled" for weights that are
@@ -143,5 +144,6 @@ def _points(x, y, deg: int, w):
     if rest and rest[0].aval.ndim != 1:
         raise TypeError(f"expected a 1-d array for weights, got shape {rest[0].aval.shape}.")
     if rest and rest[0].aval.shape != x.aval.shape:
-        raise TypeError(f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and {y.aval.shape}.")
+        raise TypeError(f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and "
+                        f"{y.aval.shape}.")
     return x, y, rest[0] if rest else None

@@ -1,8 +1,8 @@
 """Whole functions in NumPy's own words: host rules of functions whose programs take many operations.
 
-Each rule takes its function's arguments, types in place of arrays, and returns what computes the result from NumPy arrays, or
-None where the program serves (`gradix._api.jit.replay.replayed`). Integers and booleans are those of the program bit for bit,
-with its zeros, infinities and NaN; floats differ by a few units in the last place at most.
+Each rule takes its function's arguments, types in place of arrays, and returns what computes the result from NumPy
+arrays, or None where the program serves (`gradix._api.jit.replay.replayed`). Integers and booleans are those of the
+program bit for bit, with its zeros, infinities and NaN; floats differ by a few units in the last place at most.
 """
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
         distance = np.abs(np.subtract(x, y))
         near = np.less_equal(distance, np.add(np.multiply(np.abs(y), part), least))
         finite = np.isfinite(y)
-        return near if np.count_nonzero(finite) == y.size else np.logical_or(np.equal(x, y), np.logical_and(near, finite))
+        return near if np.count_nonzero(finite) == y.size else np.logical_or(np.equal(x, y),
+                                                                             np.logical_and(near, finite))
     return close
 
 
@@ -404,10 +405,12 @@ def nanstd(*args, **options):
 
 
 def _is_row(a, axis) -> bool:
-    return alike(FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int and axis in (0, -1))
+    return alike(FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int
+                                                                      and axis in (0, -1))
 
 
 def _extreme(function, a, axis, keepdims) -> Callable | None:
-    if not alike(FLOATS, a) or not a.size or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
+    if not alike(FLOATS, a) or not a.size or not (axis is None or type(axis) is int
+                                                  and -len(a.shape) <= axis < len(a.shape)):
         return None
     return functools.partial(function.reduce, axis=axis, keepdims=bool(keepdims))

@@ -108,7 +108,8 @@ def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
 def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
     """The start indices of a gather or scatter: one column for each indexed axis, in the last axis."""
     staging = state.stage is not None
-    if not plan.is_symbolic and all(type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays) and (
+    if not plan.is_symbolic and all(type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None)
+                                    for a in arrays) and (
             arrays or not staging or not plan.columns):
         if arrays:
             return wrap_host(_host_indices(plan, arrays, wrap))

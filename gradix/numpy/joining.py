@@ -288,8 +288,8 @@ def _split(name: str, ary, where, axis: int) -> list:
             raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
                              f"{parts} parts. array_split makes parts of unequal size.")
         if is_undecided_remainder(more):
-            raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; the remainder "
-                                                 f"{more} is not known to be 0.")
+            raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; "
+                                                 f"the remainder {more} is not known to be 0.")
         more = more if type(more) is int else 0
         cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])

@@ -75,7 +75,8 @@ def _truths(name: str, x, y) -> tuple[Array, Array]:
     x, y = as_operand(name, x), as_operand(name, y, 1)
     a, b = x.aval, y.aval
     # Of scalars alone can the result be weak, and it is if what they promote to is.
-    weak = not (a.ndim or b.ndim) and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
+    weak = not (a.ndim or b.ndim) and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type,
+                                                   dtypes.promotion_mode())[1]
     x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
     return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
 

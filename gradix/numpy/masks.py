@@ -13,7 +13,8 @@ def count_of(mask) -> int:
     return int(count)
 
 
-_LONG = 1 << 14             # elements of a row from which on it is quicker to look few places up than to pass over it once more
+# elements of a row from which on it is quicker to look few places up than to pass over it once more
+_LONG = 1 << 14
 
 
 def first_places(mask, size: int):
@@ -23,11 +24,13 @@ def first_places(mask, size: int):
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
     there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
     if type(n) is int and n >= _LONG and 4 * size * n.bit_length() < n:
-        return lax.select(there, count_by_halving(count, slots, lax.le, dtype), lax.full((size,), number(0, dtype))), there
+        return lax.select(there, count_by_halving(count, slots, lax.le, dtype),
+                          lax.full((size,), number(0, dtype))), there
     slot = lax.select(mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype)))
     numbers = lax.ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,),
                                           scatter_dims_to_operand_dims=(0,))
-    places = lax.scatter(lax.full((size,), number(0, dtype)), lax.expand_dims(slot, (1,)), lax.iota(dtype, n), numbers, mode="drop")
+    places = lax.scatter(lax.full((size,), number(0, dtype)), lax.expand_dims(slot, (1,)), lax.iota(dtype, n), numbers,
+                         mode="drop")
     return places, there
 
 

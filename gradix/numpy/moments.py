@@ -221,8 +221,9 @@ def variance_dtypes(name: str, own, dtype):
         return (_F32 if work in FLOAT and work.itemsize < 4 else work), result
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
-        raise ValueError(f"gradix.numpy.{name} does not yet support real dtype parameters when computing the variance of "
-                         f"an array of complex values, got dtype={dtype}. Leave dtype out: the result is real anyway.")
+        raise ValueError(f"gradix.numpy.{name} does not yet support real dtype parameters when computing the variance "
+                         f"of an array of complex values, got dtype={dtype}. Leave dtype out: the result is real "
+                         "anyway.")
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
     if result in dtypes.BOOL:
         raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")

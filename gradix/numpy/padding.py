@@ -26,7 +26,8 @@ from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
 
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
-_LONG_ROW = 128         # elements of the last axis from which whole rows are copied quicker than elements picked one by one
+# elements of the last axis from which whole rows are copied quicker than elements picked one by one
+_LONG_ROW = 128
 _LARGE = 1 << 12
 _OPTIONS: dict[str, frozenset] = {
     "constant": frozenset({"constant_values"}), "linear_ramp": frozenset({"end_values"}),

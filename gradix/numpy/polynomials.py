@@ -69,7 +69,8 @@ def _padded(name: str, p, shape: tuple, n: int):
     own, part = p.aval.shape, (n, *shape[1:])
     if len(own) > len(part) or any(k not in (1, m) for k, m in zip(own[::-1], part[::-1])):
         raise ValueError(f"{name}: coefficients of shape {own} do not broadcast to the last {n} ones of shape {shape}.")
-    return lax.pad(broadcast_to(p, part), number(0, p.aval.dtype), [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1))
+    return lax.pad(broadcast_to(p, part), number(0, p.aval.dtype),
+                   [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1))
 
 
 @replayed

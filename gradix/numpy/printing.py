@@ -47,10 +47,12 @@ def _words(keys: ArrayImpl) -> np.ndarray:
     """The words of each key."""
     host = np.ascontiguousarray(keys.host)
     made: Any = keys.aval.dtype
-    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)[..., :made.words].reshape((*keys.aval.shape, *made.key_shape))
+    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)[...,
+                                                               :made.words].reshape((*keys.aval.shape, *made.key_shape))
 
 
-def array_str(a, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None) -> str:
+def array_str(a, max_line_width: int | None = None, precision: int | None = None,
+              suppress_small: bool | None = None) -> str:
     """The array as `str` prints it.
 
     Args:

@@ -297,7 +297,8 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         (2, 5)
     """
     if out_sharding is not None:
-        return divided(tensordot, out_sharding, a, b, axes, precision=precision, preferred_element_type=preferred_element_type)
+        return divided(tensordot, out_sharding, a, b, axes, precision=precision,
+                       preferred_element_type=preferred_element_type)
     x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
     left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
     return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)

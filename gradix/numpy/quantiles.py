@@ -227,7 +227,8 @@ def _between(x, q, method: str, skip_nan: bool):
     low, high = (lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
                  for v in (low, high))
     m = q.aval.shape[0]
-    pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)            # an element and its neighbour in turn
+    # an element and its neighbour in turn
+    pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)
     ranks = lax.reshape(pairs, (2 * m, low.aval.shape[1]))
     rows = lax.reshape(ranked(x, broadcast_to(ranks, (2 * m, columns))), (m, 2, columns))
     low_rows, high_rows = [lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)]

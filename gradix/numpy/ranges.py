@@ -106,7 +106,8 @@ def _count(first, last, by):
     if not is_symbolic_shape((first, last, by)):
         return max(0, math.ceil((last - first) / by))
     if not all(isinstance(end, int) or is_symbolic_shape((end,)) for end in (first, last, by)):
-        raise TypeError(f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, step={by}.")
+        raise TypeError(f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, "
+                        f"step={by}.")
     return larger(-((first - last) // by), 0)
 
 

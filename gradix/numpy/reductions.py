@@ -34,8 +34,8 @@ def keep_axes(out, shape: tuple, axes: tuple):
 def where_mask(name: str, where):
     mask = as_operand(name, where)
     if mask.aval.dtype != _BOOL:
-        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. Write "
-                         "where != 0 for the elements that are not zero.")
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. "
+                         "Write where != 0 for the elements that are not zero.")
     return mask
 
 
@@ -52,7 +52,8 @@ def initial_value(name: str, initial, dtype):
         return number(initial, dtype)
     value = as_operand(name, initial)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
-        warnings.warn(f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real one.",
+        warnings.warn(f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real "
+                      "one.",
                       np.exceptions.ComplexWarning, stacklevel=5)
     if value.aval.ndim:
         raise ValueError(f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}.")
@@ -119,8 +120,8 @@ def _over_named(name: str, x, names: tuple):
     """`x` reduced over mapped axes."""
     across = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}.get(name)
     if across is None:
-        raise NotImplementedError(f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, mean and "
-                                  "var are. Collect the parts with lax.all_gather and reduce these.")
+        raise NotImplementedError(f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, "
+                                  "mean and var are. Collect the parts with lax.all_gather and reduce these.")
     return across(x, names)
 
 

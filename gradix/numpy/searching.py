@@ -231,7 +231,8 @@ def unravel_index(indices, shape) -> tuple:
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     i = as_operand("unravel_index", indices)
-    shape = tuple([as_dim(n) for n in shape]) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (as_dim(shape),)
+    shape = tuple([as_dim(n) for n in shape]) if isinstance(shape,
+                                                            (tuple, list)) or np.ndim(shape) else (as_dim(shape),)
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
     total, weak = prod(shape), i.aval.weak_type

@@ -91,8 +91,8 @@ def _truth(name: str, x) -> Array:
 
 def _where_indices(condition, x, y, size, fill_value):
     if x is not None or y is not None:
-        raise ValueError("Either both or neither of the x and y arguments should be provided to gradix.numpy.where, got "
-                         f"only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant.")
+        raise ValueError("Either both or neither of the x and y arguments should be provided to gradix.numpy.where, "
+                         f"got only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant.")
     from_mask = as_operand("where", condition)
     return from_mask.nonzero(size=size, fill_value=fill_value)
 

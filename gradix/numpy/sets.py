@@ -90,8 +90,8 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
     """
     x = as_operand("unique", ar)
     if dtypes.is_extended(x.aval.dtype):
-        raise TypeError(f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare their words, "
-                        "random.key_data(keys).")
+        raise TypeError(f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare "
+                        "their words, random.key_data(keys).")
     shape = x.aval.shape
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)
@@ -167,7 +167,8 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
+            up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -183,7 +184,8 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
+            up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -199,7 +201,8 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
+            up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -215,7 +218,8 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
+            up.
         fill_value: what to fill up with; by default the least value.
 
     Example:

@@ -65,9 +65,10 @@ def _new_shape(own: tuple, shape) -> tuple:
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
     if is_undecided_remainder(total % rest if rest else 0):
-        raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder "
-                                             f"{total % rest} should be 0. Give the dimension a factor, as in "
-                                             "symbolic_shape(\"2*b\"), or state it as a constraint, \"mod(b, 2) == 0\".")
+        raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the "
+                                             f"remainder {total % rest} should be 0. Give the dimension a factor, as "
+                                             "in symbolic_shape(\"2*b\"), or state it as a constraint, \"mod(b, 2) == "
+                                             "0\".")
     if len(unknown) > 1 or type(rest) is int and (rest == 0 or type(total) is int and total % rest):
         raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at "
                         "most may be -1, and the others must divide the size.")

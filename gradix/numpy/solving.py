@@ -105,8 +105,8 @@ def _lead(name: str, a, b) -> tuple:
     try:
         return lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
     except ValueError:
-        raise ValueError(f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes "
-                         "before the last two must agree or have size 1.") from None
+        raise ValueError(f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not "
+                         "broadcast: the axes before the last two must agree or have size 1.") from None
 
 
 def _solve_stack(a, b):
@@ -154,7 +154,8 @@ def slogdet(a, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
     if x.aval.dtype.itemsize < 4:                   # LAPACK has no half precision
-        return SlogdetResult(*[convert(part, x.aval.dtype) for part in slogdet(convert(x, np.dtype("float32")), method=method)])
+        return SlogdetResult(*[convert(part, x.aval.dtype)
+                               for part in slogdet(convert(x, np.dtype("float32")), method=method)])
     if method == "qr":
         return _slogdet_qr(x)
     return SlogdetResult(*_slogdet_lu(x))

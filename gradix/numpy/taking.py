@@ -379,7 +379,8 @@ def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
     Args:
         condition: booleans, of as many elements as `arr`.
         arr: an array.
-        size: how many elements to return, needed where `condition` is traced: later ones are cut, missing ones filled up.
+        size: how many elements to return, needed where `condition` is traced: later ones are cut, missing ones filled
+            up.
         fill_value: what to fill up with.
 
     Example:

@@ -105,8 +105,8 @@ class ufunc:
             raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
                              "one has to specify 'initial'.")
         if isinstance(axis, tuple) and len(axis) != 1 and self.identity is None:
-            raise NotImplementedError(f"reduction operation {self.__name__} is not reorderable, so only one axis can be reduced at "
-                                      f"a time, got axis={axis}.")
+            raise NotImplementedError(f"reduction operation {self.__name__} is not reorderable, so only one axis can "
+                                      f"be reduced at a time, got axis={axis}.")
         start = self.identity if initial is None else initial
         shape = x.shape
         x, mask = _axis_first(x, axis), None if where is None else _axis_first(

@@ -33,7 +33,8 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
         Array([1., 4.], dtype=float32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError(f"gradix.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}.")
+        raise TypeError("gradix.numpy.vectorize can only exclude integer or string arguments, but "
+                        f"excluded={excluded!r}.")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers: count positions from 0.")
     axes = None if signature is None else _parse(signature)

@@ -77,7 +77,8 @@ def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique
 def _count(name: str, ids) -> int:
     """One more than the largest id."""
     if is_unknown(ids):
-        raise ConcretizationTypeError(ids, f"{name}() `num_segments` argument: without it the number of segments depends on "
+        raise ConcretizationTypeError(ids,
+                                      f"{name}() `num_segments` argument: without it the number of segments depends on "
                                            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
     if not ids.aval.size:
         raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "

@@ -224,7 +224,8 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
 
     Args:
         key: a key, typed or raw.
-        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*` do: they may widen it.
+        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*` do: they may widen
+            it.
         shape: the shape of the draw before it meets the parameters.
         dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
 
@@ -235,7 +236,8 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     """
     dtype = float_dtype("weibull_min", dtype)
     scale, concentration = parameter("weibull_min", scale), parameter("weibull_min", concentration)
-    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape_of("weibull_min", shape), dtype=dtype)
+    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape_of("weibull_min", shape),
+                        dtype=dtype)
 
 
 @sampler
@@ -313,8 +315,8 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     Args:
         key: a key, typed or raw.
         loc, scale: numbers or arrays.
-        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the result is of this shape, and
-            then of their common one.
+        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the result is of this
+            shape, and then of their common one.
         dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
 
     Example:

@@ -72,7 +72,8 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
 def _poisson(key, lam, *, shape, dtype):
     lam = spread(lam, _F32, shape)
     few = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, number(10, _F32)))
-    drawn = _where(few, _by_waiting(key, _where(few, lam, 0.0), dtype), _by_rejection(key, _where(few, 1e5, lam), dtype))
+    drawn = _where(few, _by_waiting(key, _where(few, lam, 0.0), dtype),
+                   _by_rejection(key, _where(few, 1e5, lam), dtype))
     return _where(lax.eq(lam, number(0, _F32)), 0, drawn)
 
 
@@ -271,13 +272,14 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     if shape is not None:
         *batch, count = batch_shape("multinomial", shape, own, f"p of shape {own}")
         if count != own[-1]:
-            raise ValueError(f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must have "
-                             f"that size, got shape={tuple(shape)}.")
+            raise ValueError(f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must "
+                             f"have that size, got shape={tuple(shape)}.")
         shape = tuple(batch)
     else:
         shape = own[:-1]
     batch_shape("multinomial", shape, n.aval.shape, f"n of shape {n.aval.shape}")
-    drawn = _multinomial(take_key("multinomial", key), n, p, shape=(*shape, own[-1]), dtype=_common_float(n, p), unroll=unroll)
+    drawn = _multinomial(take_key("multinomial", key), n, p, shape=(*shape, own[-1]), dtype=_common_float(n, p),
+                         unroll=unroll)
     return lax.convert_element_type(drawn, dtype)
 
 

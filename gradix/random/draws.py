@@ -22,7 +22,8 @@ from gradix._core.trace import state
 from gradix._ops.canonicalization import canonical_shape
 from gradix._ops.random.generators import is_composed
 
-EAGER_LIMIT = 1 << 16            # elements up to which composing a draw eagerly is quicker than compiling a program for it
+# elements up to which composing a draw eagerly is quicker than compiling a program for it
+EAGER_LIMIT = 1 << 16
 COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself
 QUICK = 1 << 8                   # elements up to which uniform numbers are quicker on the host than a compiled call
 _options = config.state
@@ -40,9 +41,10 @@ _turn = _Turn()
 def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Callable:
     """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once up to `limit` elements, else compiled as one program.
 
-    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that runs
-    of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is one equation,
-    `jit[name=_uniform ...]`, traced once per signature. The attribute `compiled` is the draw as one program.
+    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that
+    runs of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is
+    one equation, `jit[name=_uniform ...]`, traced once per signature. The attribute `compiled` is the draw as one
+    program.
     """
     parameters = inspect.signature(function).parameters.values()
     compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
@@ -143,8 +145,9 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
         return _broadcast(shapes)
     shape = shape_of(name, shape)
     if any(shapes) and _broadcast([shape, *shapes]) != shape:
-        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which broadcast "
-                         f"to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a larger one.")
+        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
+                         f"broadcast to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a "
+                         "larger one.")
     return shape
 
 
@@ -182,8 +185,9 @@ def fitting(name: str, dtype, *params) -> tuple:
         aval = x.aval
         if aval.dtype is not dtype and dtypes.result_type(aval, dtype) != dtype:
             own, wanted = dtypes.dtype_name(aval.dtype), dtypes.dtype_name(dtype)
-            raise dtypes.TypePromotionError(f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, that of "
-                                            f"the draw. Convert it with .astype({wanted!r}), or draw in a wider dtype.")
+            raise dtypes.TypePromotionError(f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, "
+                                            f"that of the draw. Convert it with .astype({wanted!r}), or draw in a "
+                                            "wider dtype.")
     return found
 
 

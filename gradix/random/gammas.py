@@ -69,8 +69,8 @@ def is_any(mask):
 def _gammas(keys, a, log_space: bool):
     """Gamma numbers of shape `a` from keys of the shape of `a`, or their logarithms.
 
-    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000): d·V with V = (1 + c·x)³ for normal
-    x, accepted against a uniform number. Below a = 1 a number of shape a + 1 times u^(1/a), their section 6.
+    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000): d·V with V = (1 + c·x)³ for
+    normal x, accepted against a uniform number. Below a = 1 a number of shape a + 1 times u^(1/a), their section 6.
     """
     dtype = a.aval.dtype
     one = number(1, dtype)
@@ -155,7 +155,8 @@ def _one_by_one(log_space: bool):
     @custom_vmap
     def draw(keys, a):
         lanes = random_split(keys, a.aval.shape[keys.aval.ndim:])
-        drawn = lax.map(lambda lane: _gammas(*lane, log_space), (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))))
+        drawn = lax.map(lambda lane: _gammas(*lane, log_space),
+                        (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))))
         return lax.reshape(drawn, a.aval.shape)
 
     @draw.def_vmap
@@ -370,8 +371,8 @@ def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
     """
     shape = shape_of(name, shape)
     if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
-        raise ValueError(f"{name} got shape={shape} for {whose}, whose axes {own} do not broadcast to it. Give a shape that "
-                         f"ends with {own}.")
+        raise ValueError(f"{name} got shape={shape} for {whose}, whose axes {own} do not broadcast to it. Give a "
+                         f"shape that ends with {own}.")
     return shape
 
 

@@ -41,8 +41,8 @@ class _KeyAndCount(ForkedKind):
         state = ref.read()
         words = self.impl.words
         if state.ndim > 1:
-            raise ValueError(f"this generator holds states of shape {state.shape[:-1]}, made by split: pass it to a function "
-                             "under vmap, which sees one of them at a time.")
+            raise ValueError(f"this generator holds states of shape {state.shape[:-1]}, made by split: pass it to a "
+                             "function under vmap, which sees one of them at a time.")
         base = lax.slice_in_dim(state, 0, words)
         count = lax.slice_in_dim(state, words, words + 1)
         key = _random.random_fold_in(_random.random_wrap(base, self.impl._impl), lax.reshape(count, ()))
@@ -138,9 +138,9 @@ def register(cls: Any) -> Any:
 class Generator(Stateful):
     """Draws random numbers without keys; the state it holds goes on at every draw.
 
-    Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`, loops and branches the
-    state goes in and out of the program; under `vmap` each example draws its own numbers; derivatives take the numbers as
-    constants. No two draws use the same key, for the 2^32 draws a generator has.
+    Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`, loops and branches
+    the state goes in and out of the program; under `vmap` each example draws its own numbers; derivatives take the
+    numbers as constants. No two draws use the same key, for the 2^32 draws a generator has.
 
     Args:
         seed: an integer, or a key; None draws a seed from the operating system.
@@ -195,8 +195,8 @@ def _method(function: Callable) -> Callable:
 
 
 _SAMPLERS = {
-    continuous: "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell pareto rayleigh triangular wald "
-                "weibull_min",
+    continuous: "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell pareto rayleigh "
+                "triangular wald weibull_min",
     counts: "binomial multinomial poisson",
     discrete: "bernoulli categorical geometric rademacher",
     floats: "bits normal truncated_normal uniform",

@@ -58,13 +58,15 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     if keys.aval.shape:
         shape = (*keys.aval.shape, *keys.aval.dtype.key_shape) if raw else keys.aval.shape
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
-                         f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, keys[0].")
+                         f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, "
+                         "keys[0].")
     return keys, raw
 
 
 def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
-    if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None and _options.jax_legacy_prng_key == "allow"
+    if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None
+        and _options.jax_legacy_prng_key == "allow"
             and _options.jax_default_prng_impl == "threefry2x32"):
         return ArrayImpl(keys.host.copy().view(U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
@@ -92,11 +94,13 @@ def _no_key(name: str, key) -> str:
 def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
     wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
-             f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for impl={_impl_of(made)!r}")
+             f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for "
+             f"impl={_impl_of(made)!r}")
     other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,)) else (
-        " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, impl=...) "
-        "names another one.")
-    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype {made}, "
+        " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, "
+        "impl=...) names another one.")
+    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
+            f"{made}, "
             f"or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}")
 
 
@@ -119,9 +123,9 @@ def key(seed, *, impl=None, dtype=None) -> Array:
 
     Args:
         seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
-        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and "philox4x32", which draw from
-            each key on its own (Salmon et al. 2011); "rbg", XLA's own generator, which draws large arrays several times
-            faster; "unsafe_rbg", which splits keys by that generator as well.
+        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and "philox4x32", which
+            draw from each key on its own (Salmon et al. 2011); "rbg", XLA's own generator, which draws large arrays
+            several times faster; "unsafe_rbg", which splits keys by that generator as well.
         dtype: the key's dtype, in place of `impl`.
 
     Raises:
@@ -145,8 +149,8 @@ def key(seed, *, impl=None, dtype=None) -> Array:
 def PRNGKey(seed, *, impl=None) -> Array:
     """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
 
-    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and "unsafe_rbg". Draws take raw keys for
-    those of the default generator.
+    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and "unsafe_rbg". Draws take raw
+    keys for those of the default generator.
 
     Example:
         >>> from gradix import random
@@ -297,7 +301,8 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
     for n in shape:
         if type(n) is int and n < 0:
             raise ValueError(f"split makes a number of keys, got num={num}: sizes must not be negative.")
-    if state.stage is None and type(keys) is ArrayImpl and size_of(shape) >= _MANY and is_frequent(_counts, (), shape, {}):
+    if state.stage is None and type(keys) is ArrayImpl and size_of(shape) >= _MANY and is_frequent(_counts, (),
+                                                                                                   shape, {}):
         return _as_given(_split_compiled(keys, shape), raw)
     return _as_given(_random.random_split(keys, shape), raw)
 

@@ -9,7 +9,8 @@ from gradix.random.draws import fitting, float_dtype, parameter_shape
 from gradix.random.keys import take_key
 
 
-def drawn(draw: Callable, name: str, key, params: tuple, shape, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float") -> Array:
+def drawn(draw: Callable, name: str, key, params: tuple, shape, dtype, kinds: frozenset = dtypes.FLOAT,
+          what: str = "float") -> Array:
     """`draw(key, *params, shape=shape, dtype=dtype)` of the arguments of the public function `name`, checked and converted.
 
     Args:

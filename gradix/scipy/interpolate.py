@@ -25,8 +25,8 @@ class RegularGridInterpolator:
         fill_value: the value outside of the grid; None continues the outermost cells.
 
     Raises:
-        ValueError: an unknown method, shapes that do not fit, or a `fill_value` of another kind of dtype than the values.
-        NotImplementedError: `bounds_error` is True.
+        ValueError: an unknown method, shapes that do not fit, or a `fill_value` of another kind of dtype than the
+        values. NotImplementedError: `bounds_error` is True.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -39,8 +39,8 @@ class RegularGridInterpolator:
     def __init__(self, points, values, method="linear", bounds_error=False, fill_value=np.nan):
         _check_method(method)
         if bounds_error:
-            raise NotImplementedError("RegularGridInterpolator: bounds_error=True is not supported, since values are not known "
-                                      "while compiling. Outside of the grid the result is fill_value.")
+            raise NotImplementedError("RegularGridInterpolator: bounds_error=True is not supported, since values are "
+                                      "not known while compiling. Outside of the grid the result is fill_value.")
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.values = inexact_operand("RegularGridInterpolator", jnp.asarray(values))
         self.grid = tuple([jnp.asarray(p) for p in points])
@@ -49,7 +49,8 @@ class RegularGridInterpolator:
             raise ValueError(f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions")
         for i, p in enumerate(self.grid):
             if p.aval.ndim != 1 or p.aval.shape[0] != shape[i] or not shape[i]:
-                raise ValueError(f"the points of axis {i} must be a vector of as many elements as values of shape {shape} have "
+                raise ValueError(f"the points of axis {i} must be a vector of as many elements as values of shape "
+                                 f"{shape} have "
                                  f"along it, one at least; got shape {p.aval.shape}.")
         if fill_value is not None:
             kind = jnp.asarray(fill_value).aval.dtype

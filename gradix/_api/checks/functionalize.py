@@ -31,12 +31,14 @@ _KEPT = 16              # programs with checks that are kept of a function, so t
 def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
     """A function that returns `(error, f(*args))`, where `error` tells which check failed first, and what it met.
 
-    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing calls back to Python.
+    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing calls back to
+    Python.
 
     Args:
         f: a function of arrays in pytrees.
-        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`), `nan_checks`, `div_checks`,
-            `index_checks`, `float_checks` (NaNs and divisions), `automatic_checks` (all but the user's), `all_checks`.
+        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`), `nan_checks`,
+            `div_checks`, `index_checks`, `float_checks` (NaNs and divisions), `automatic_checks` (all but the user's),
+            `all_checks`.
 
     Raises:
         TypeError: `f` is no function.

@@ -31,7 +31,8 @@ from gradix._transforms.jvp import JVPTracer
 SETS = {"user": user_checks, "nan": nan_checks, "div": div_checks, "index": index_checks, "float": float_checks,
         "automatic": automatic_checks, "all": all_checks}
 _RAISED: dict[type, type[Exception]] = {
-    NaNError: FloatingPointError, DivisionByZeroError: ZeroDivisionError, OOBError: IndexError, FailedCheckError: JaxRuntimeError}
+    NaNError: FloatingPointError, DivisionByZeroError: ZeroDivisionError, OOBError: IndexError,
+    FailedCheckError: JaxRuntimeError}
 
 
 def with_checks(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:

@@ -1,7 +1,8 @@
 """Programs with their checks computed: two further results tell which check failed first, and what it met.
 
-The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a list, and a row of `words`.
-A program inside starts from none and gives its own, which the program around it takes over where it has none yet.
+The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a list, and a row of
+`words`. A program inside starts from none and gives its own, which the program around it takes over where it has none
+yet.
 """
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Found:
         self.code = select(none, code, self.code)
 
     def state(self) -> list:
-        return [zero_code() if self.code is None else self.code, self.checker.no_words() if self.words is None else self.words]
+        return [zero_code() if self.code is None else self.code,
+                self.checker.no_words() if self.words is None else self.words]
 
 
 class Checker:

@@ -83,7 +83,8 @@ def _outside(shape, starts, limits, axes) -> Finding | None:
 
     def exception(words, place):
         index, axis = int(words[:1].view(np.int32)[0]), axes[int(words[1]) % len(axes)]
-        return OOBError(f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis {axis} "
+        return OOBError(f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis "
+                        f"{axis} "
                         f"with size {shape[axis]}. ({place})")
     return Finding(any_of(bad), met, exception)
 
@@ -133,5 +134,6 @@ BEFORE: dict = {
     dynamic_slice_p: (OOBError, _dynamic_slice),
     dynamic_update_slice_p: (OOBError, _dynamic_update_slice),
     gather_p: (OOBError, _gather),
-    **dict.fromkeys((scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p), (OOBError, _scatter)),
+    **dict.fromkeys((scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
+                    (OOBError, _scatter)),
 }

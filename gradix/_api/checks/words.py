@@ -32,8 +32,8 @@ def pack(values) -> list:
     parts = []
     for x in values:
         if isinstance(x.aval.dtype, ExtendedDType):
-            raise TypeError(f"Formatting arguments to checkify.check need to be arrays of numbers, but got {x.aval}. Pass "
-                            "random.key_data(key) for a key.")
+            raise TypeError(f"Formatting arguments to checkify.check need to be arrays of numbers, but got {x.aval}. "
+                            "Pass random.key_data(key) for a key.")
         for part in (real(x), imag(x)) if x.aval.dtype in COMPLEX else (x,):
             part = convert_element_type(part, _sent_as(part.aval.dtype))
             parts.append(reshape(bitcast_convert_type(part, _WORD), (size_of(part.aval),)))

@@ -222,8 +222,8 @@ def _rule_tangent(name, rule, y, t):
         return None
     t = as_array(t)
     if (t.aval.shape, t.aval.dtype) != (want.shape, want.dtype):
-        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs with "
-                        f"equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
+        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs "
+                        f"with equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
                         f"expecting tangent {want}.")
     return t
 
@@ -292,13 +292,14 @@ class custom_vjp(_Custom):
                 given.insert(n, a)
             pair = fwd(*given)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair (list or "
-                                "tuple of length two) where the first element represents the primal output and the "
-                                f"second the residuals, but got {pair!r}.")
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                                "(list or tuple of length two) where the first element represents the primal output "
+                                f"and the second the residuals, but got {pair!r}.")
             ys, y_tree = flatten(pair[0])
             if out.setdefault("tree", y_tree) != y_tree:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair whose first "
-                                f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
+                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                                f"whose first element has the structure of the function's output, {out['tree']}, but "
+                                f"got {y_tree}.")
             res, res_tree = flatten(pair[1])
             is_array = [_is_array_like(r) and type(r) is not bool for r in res]       # a bool is for Python's `if`
             out["res"] = res_tree, is_array, [None if a else r for r, a in zip(res, is_array)]
@@ -344,8 +345,8 @@ class custom_vjp(_Custom):
         values = _matched(part, sub)
         if values is None:
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container (pytree) "
-                            f"structure as the args tuple of the primal function; for argument {i} it has "
+            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
+                            f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "
                             f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
         return values
 
@@ -362,7 +363,8 @@ class custom_vjp(_Custom):
         if got.dtype == _FLOAT0:
             return zeros(want)
         if got.shape == want.shape and got.dtype != want.dtype and _converts(got.dtype, want.dtype):
-            ct = convert_element_type(ct, want.dtype)               # as the rules of programs in mixed precision ask for
+            # as the rules of programs in mixed precision ask for
+            ct = convert_element_type(ct, want.dtype)
             got = ct.aval
         if not same_types([got], [want]):
             raise ValueError(
@@ -374,7 +376,8 @@ class custom_vjp(_Custom):
 
 def _converts(given, wanted) -> bool:
     """Whether a cotangent of one dtype is taken where another is expected: any number but a complex one for a real one."""
-    return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (given not in dtypes.COMPLEX or wanted in dtypes.COMPLEX)
+    return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (given not in dtypes.COMPLEX
+                                                                  or wanted in dtypes.COMPLEX)
 
 
 def _matched(part, tree) -> list | None:

@@ -34,8 +34,8 @@ def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = 
         args: a tuple of arguments.
         modes: "fwd", "rev" or both.
         atol, rtol: tolerances, or dicts of them by dtype; by default for the coarsest float dtype that occurs.
-        eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of it, as
-            a jump or kink of `f` may be near, as far as these are well above the rounding of the arguments.
+        eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of
+            it, as a jump or kink of `f` may be near, as far as these are well above the rounding of the arguments.
 
     Raises:
         AssertionError: a derivative differs; the message says which mode, order and leaf.
@@ -247,7 +247,8 @@ def _pulled(f, args, *values):
     """The gradient of `f` paired with a fixed cotangent."""
     y, pull = vjp(f, *_inexact(args)[1](values))
     ct = [np.zeros(v.aval.shape, dtypes.float0) if not is_differentiable(v.aval) else
-          np.cos(np.arange(v.aval.size) + 1.0).reshape(v.aval.shape).astype(v.aval.dtype) for v in map(as_array, flatten(y)[0])]
+          np.cos(np.arange(v.aval.size) + 1.0).reshape(v.aval.shape).astype(v.aval.dtype)
+          for v in map(as_array, flatten(y)[0])]
     return _without_float0((y, pull(_tree_like(y, ct))))
 
 

@@ -120,7 +120,8 @@ def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[li
         return [[zeros(make_aval((*x.aval.shape, *y.aval.shape), x.aval.dtype)) for y in leaves] for x in leaves]
     seeds = (colour == np.arange(count)[:, None])
     directions = [ArrayImpl(seeds[:, p].astype(x.aval.dtype).reshape(count, *x.aval.shape),
-                            make_aval((count, *x.aval.shape), x.aval.dtype, x.aval.weak_type)) for p, x in zip(parts, leaves)]
+                            make_aval((count, *x.aval.shape), x.aval.dtype, x.aval.weak_type))
+                  for p, x in zip(parts, leaves)]
     outs, axes = batch_in_chunks(lambda *ts: eval_closed(product, *leaves, *ts), AxisData(None, count), directions,
                                  [0] * len(leaves), chunk, peel=True)
     rows = [reshape(to_axis(count, o, None, 0) if a is None else move_axis(o, a, 0), (count, n))

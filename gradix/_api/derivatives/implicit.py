@@ -57,8 +57,9 @@ def _flat(name: str, function, tree, out: dict | None = None):
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
     if got_tree != tree or not same_types([a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]):
-        raise TypeError(f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is given: "
-                        f"expected {tree} with {[str(a) for a in avals]}, got {got_tree} with {[str(a) for a in got]}.")
+        raise TypeError(f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is "
+                        f"given: expected {tree} with {[str(a) for a in avals]}, got {got_tree} with "
+                        f"{[str(a) for a in got]}.")
 
 
 def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any], Any],

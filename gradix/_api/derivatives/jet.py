@@ -1,8 +1,9 @@
 """Taylor mode: push truncated power series through a function.
 
-Every primitive follows from its `jvp` rule. Along a curve x(s), y(s) = f(x(s)) has y′(s) = jvp(x(s), x′(s)), so the rule,
-run on series of degree k - 1, gives the coefficients of y to degree k. Linear, bilinear operations and quotients are
-computed by their own recurrences. What a rule asks for twice is computed once: the work is polynomial in the degree.
+Every primitive follows from its `jvp` rule. Along a curve x(s), y(s) = f(x(s)) has y′(s) = jvp(x(s), x′(s)), so the
+rule, run on series of degree k - 1, gives the coefficients of y to degree k. Linear, bilinear operations and quotients
+are computed by their own recurrences. What a rule asks for twice is computed once: the work is polynomial in the
+degree.
 """
 from __future__ import annotations
 
@@ -237,10 +238,12 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
 def _checked_series(primals, series, leaves) -> list:
     """Per leaf of the primals the list of its terms."""
     if len(primals) != len(series):
-        raise ValueError(f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms each.")
+        raise ValueError(f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms "
+                         "each.")
     for i, terms in enumerate(series):
         if not isinstance(terms, (tuple, list)):
-            raise TypeError(f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as [t].")
+            raise TypeError(f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as "
+                            "[t].")
     if len({len(terms) for terms in series}) > 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments: "
                          f"{[len(t) for t in series]}. Fill up with zeros.")

@@ -37,16 +37,17 @@ def tangent_of(name, aval, t, index):
         if getattr(t, "dtype", None) == _FLOAT0:
             return None
         got = as_array(t).aval
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected "
-                        f"tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and "
+                        f"so expected tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
                         f"Pass np.zeros(shape, gradix.dtypes.float0).")
     t = as_array(t)
     got = t.aval
     if got.dtype != want.dtype:
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and so expected "
-                        f"tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf {index}).")
+        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+                        f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and "
+                        f"so expected tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf "
+                        f"{index}).")
     if got.shape != want.shape:
         raise ValueError(f"{name} called with different primal and tangent shapes; got primal shape {want.shape} and "
                          f"tangent shape as {got.shape} (leaf {index}).")
@@ -62,8 +63,9 @@ def _cotangent(ct, aval, index):
         if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
                 == want.dtype:
             return convert_element_type(ct, want.dtype)
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but expected "
-                         f"{want} because the corresponding output of the function had type {aval} (output {index}).")
+        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
+                         f"expected {want} because the corresponding output of the function had type {aval} (output "
+                         f"{index}).")
     return ct
 
 
@@ -140,7 +142,8 @@ class Pullback:
     def jaxpr(self):
         """The linear program from tangents to tangents; what is kept are its constants."""
         linear = base(self.program)
-        return stage(lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)], linear.in_avals)[0]
+        return stage(lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)],
+                     linear.in_avals)[0]
 
     @property
     def fun(self):
@@ -152,8 +155,8 @@ class Pullback:
         new = {}
         for i, (old, now) in enumerate(zip(self.args, self.args_res)):
             if now is None:
-                raise ValueError(f"the vjp function needs its argument {i}, of type {old.aval}, which was taken away: set "
-                                 f"args_res[{i}] to it again before the call.")
+                raise ValueError(f"the vjp function needs its argument {i}, of type {old.aval}, which was taken away: "
+                                 f"set args_res[{i}] to it again before the call.")
             if now is not old and not isinstance(now, NotNeeded):
                 new[id(old)] = as_array(now)
         if not new:
@@ -165,8 +168,8 @@ class Pullback:
         """The pullback that adds cotangents to refs.
 
         Args:
-            *places: per argument, in its tree, a `Ref` to add the cotangent to, `gradix.ad.GradValue()` to return it, or
-                `gradix.ad.DontWant()`.
+            *places: per argument, in its tree, a `Ref` to add the cotangent to, `gradix.ad.GradValue()` to return it,
+                or `gradix.ad.DontWant()`.
 
         Example:
             >>> import gradix
@@ -179,8 +182,8 @@ class Pullback:
         """
         leaves, tree = flatten(places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant)))
         if tree != self.in_tree or not all(isinstance(x, (Ref, GradValue, DontWant)) for x in leaves):
-            raise TypeError("with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in its tree "
-                            f"{self.in_tree}; got {places!r}.")
+            raise TypeError("with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in "
+                            f"its tree {self.in_tree}; got {places!r}.")
         return partial(self._put, leaves)
 
     def _put(self, places, cts):

@@ -8,8 +8,9 @@ import numpy as np
 
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
 
-_FORM = ("abstracted_axes names axes of the positional arguments: a dict from axis to name, such as {0: 'n'}, or a tuple with a name "
-         "or None for each axis, such as ('n', None), for all of them, or a tree of these that is a prefix of the arguments")
+_FORM = ("abstracted_axes names axes of the positional arguments: a dict from axis to name, such as {0: 'n'}, or a "
+         "tuple with a name or None for each axis, such as ('n', None), for all of them, or a tree of these that is a "
+         "prefix of the arguments")
 
 
 def _is_named(x: Any) -> bool:
@@ -52,13 +53,16 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
         shape = np.shape(x) if not hasattr(x, "shape") else x.shape
         for axis, name in _pairs(part):
             if not -len(shape) <= axis < len(shape):
-                raise ValueError(f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, whose shape {shape} "
+                raise ValueError(f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, "
+                                 f"whose shape {shape} "
                                  f"has {len(shape)} axes. {_FORM}.")
             here = shape[axis], f"axis {axis} of args{keystr(path)}"
             first = sizes.setdefault(name, here)
             if first[0] != here[0]:
-                raise ValueError(f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: {first[0]}, "
-                                 f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of one size.")
+                raise ValueError(f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: "
+                                 f"{first[0]}, "
+                                 f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of "
+                                 "one size.")
 
 
 def _spread(axes: Any, args: tuple, function: str) -> list:
@@ -67,7 +71,8 @@ def _spread(axes: Any, args: tuple, function: str) -> list:
     try:
         below = tree.flatten_up_to(args)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional arguments: {error}. "
+        raise ValueError(f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional "
+                         f"arguments: {error}. "
                          f"{_FORM}.") from None
     return [part for part, x in zip(parts, below) for _ in tree_flatten(x)[0]]
 

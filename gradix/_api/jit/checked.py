@@ -19,7 +19,8 @@ def names_of(check: str | None) -> tuple[str, ...] | None:
         return None
     names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
     if not names or any(n not in NAMES for n in names):
-        raise ValueError(f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got {check!r}. "
+        raise ValueError(f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got "
+                         f"{check!r}. "
                          "Write check=\"nan,index\".")
     return names
 
@@ -56,8 +57,9 @@ def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tupl
 def refuse_refs(refs, name: str) -> None:
     """Raise for mutable arrays, whose values a call that fails would leave unwritten."""
     if refs:
-        raise NotImplementedError(f"{name} is jitted with check, or calls a function that is, and uses mutable arrays: after an "
-                                  "error their values would be undefined. Take the values as arguments and return the new ones.")
+        raise NotImplementedError(f"{name} is jitted with check, or calls a function that is, and uses mutable "
+                                  "arrays: after an error their values would be undefined. Take the values as "
+                                  "arguments and return the new ones.")
 
 
 def refuse_other(**options: Any) -> None:

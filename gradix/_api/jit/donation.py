@@ -75,7 +75,8 @@ def check_held(args, donated, traced) -> None:
         x = args[i]
         if _is_viewed(x):
             name = names[i - n] if i - n < len(names) else f"number {i - n}"
-            lines.append(f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values must stay")
+            lines.append(f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values "
+                         "must stay")
     if lines:
         advice = f"  instead: keep a copy, np.array(x), in place of the view, or give {traced.name} a copy, x.copy()."
         raise ValueError("Some donated buffers were not usable:\n" + "\n".join([*lines, advice]))

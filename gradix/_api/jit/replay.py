@@ -1,9 +1,10 @@
 """Functions made of many operations on small arrays, replayed by NumPy without what finds each operation anew.
 
 A function's own code decides, checks and promotes in every call; for types it has met before, all of that comes out the
-same. So its program is traced once, what depends on no argument is computed once, and the rest is written as straight code
-that calls the operations' host rules: the same answers bit for bit, since the same rules give them. A function may have a
-host rule of its own, which takes the place of its program from the first call on. A long program is compiled in the end.
+same. So its program is traced once, what depends on no argument is computed once, and the rest is written as straight
+code that calls the operations' host rules: the same answers bit for bit, since the same rules give them. A function may
+have a host rule of its own, which takes the place of its program from the first call on. A long program is compiled in
+the end.
 """
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from gradix._transforms.staging import stage
 F = TypeVar("F", bound=Callable)
 _FIRST = 16               # the call of given types that is traced, which takes as long as some thirty calls do
 _LIMIT = 1 << 8           # signatures of one function
-_LONG = 15                # operations of NumPy that take longer than a compiled program, functions of ours counted twice
+# operations of NumPy that take longer than a compiled program, functions of ours counted twice
+_LONG = 15
 _COMPILE_AFTER = 256      # replays of a long program, after which compiling it has paid for itself
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
@@ -50,16 +52,16 @@ def replayed(*, host: Callable | None = None) -> Callable[[F], F]: ...
 def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:
     """`function`, replayed where it is called eagerly with small arrays of types it has met before.
 
-    For functions of arrays and plain parameters whose operations depend on types and parameters only: those that look at
-    an array's values, warn, or have effects must not be replayed. A program of more than fifteen operations is compiled
-    when it has been replayed 256 times, unless `gradix_eager` is "host": counted, so that runs of a program repeat
-    exactly. Integers and booleans stay the same then, floats may differ in their last bits.
+    For functions of arrays and plain parameters whose operations depend on types and parameters only: those that look
+    at an array's values, warn, or have effects must not be replayed. A program of more than fifteen operations is
+    compiled when it has been replayed 256 times, unless `gradix_eager` is "host": counted, so that runs of a program
+    repeat exactly. Integers and booleans stay the same then, floats may differ in their last bits.
 
     Args:
         function: what to replay.
-        host: gives the function's own host rule: called as `function` is, with types in place of arrays, it returns what
-            computes the result from the NumPy arrays, or None where it has no rule for these. The rule's results are
-            those of the function's program, floats to a few units in the last place, or NotImplemented.
+        host: gives the function's own host rule: called as `function` is, with types in place of arrays, it returns
+            what computes the result from the NumPy arrays, or None where it has no rule for these. The rule's results
+            are those of the function's program, floats to a few units in the last place, or NotImplemented.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -148,7 +150,8 @@ class Replay:
         if mode == "xla" or nans or infs or _options.jax_disable_jit:
             raise NotReplayable
         bound, avals = _of_arrays(function, args, kwargs)
-        if _options.gradix_mesh is not None or _options.jax_default_device is not None or any(a.place is not None for a in avals):
+        if _options.gradix_mesh is not None or _options.jax_default_device is not None or any(a.place is not None
+                                                                                              for a in avals):
             raise NotReplayable                                 # it runs where the arrays lie
         closed, tree = _program(bound, avals)
         if rule is not None:
@@ -181,7 +184,8 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
     aval, = program.out_avals
 
     def call(arrays):
-        out, = execute([a._buffer if a._buffer is not None else to_device(a) for a in arrays]).consume_with_handlers(handlers)
+        out, = execute([a._buffer if a._buffer is not None else to_device(a)
+                        for a in arrays]).consume_with_handlers(handlers)
         return ArrayImpl(None, aval, out)
     return call
 
@@ -208,7 +212,8 @@ def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
     def bound(*arrays):
         rest = iter(arrays)
         following = lambda _: next(rest)                        # noqa: E731
-        return function(*[_replaced(a, following) for a in args], **{n: _replaced(a, following) for n, a in kwargs.items()})
+        return function(*[_replaced(a, following) for a in args],
+                        **{n: _replaced(a, following) for n, a in kwargs.items()})
 
     return bound, found
 

@@ -1,7 +1,8 @@
 """Programs on small arrays as straight Python, which calls the host rules of their operations.
 
-What depends on no argument is computed once; operations that leave their operand as it is are left out, and arrays of one
-element are kept as numbers where they meet whole arrays, which NumPy's quick loops take. No result changes by a bit.
+What depends on no argument is computed once; operations that leave their operand as it is are left out, and arrays of
+one element are kept as numbers where they meet whole arrays, which NumPy's quick loops take. No result changes by a
+bit.
 """
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Writer:
     """Writes a program as Python that works on NumPy arrays."""
 
     def __init__(self, closed: ClosedJaxpr):
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "physical": dispatch._physical, "ArrayImpl": ArrayImpl,
+        self.names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "physical": dispatch._physical,
+                                      "ArrayImpl": ArrayImpl,
                                       "quiet": dispatch._quiet, "resume": dispatch._resume}
         self.lines: list[_Line] = []
         self.size = self.work = 0
@@ -143,7 +145,8 @@ class Writer:
             inputs, avals = [name for name, _ in pairs], [a for _, a in pairs]
         elif out.size == 1 and all(bare):
             kind = out.update(shape=())
-            number, = self.write(rule, [b for b in bare if b], [a.update(shape=()) for a in avals], [kind], False, stable)
+            number, = self.write(rule, [b for b in bare if b], [a.update(shape=()) for a in avals], [kind],
+                                 False, stable)
             return self.reshaped(methodcaller("reshape", out.shape), number, kind, out)
         return self.write(rule, inputs, avals, [out], False, stable)[0]
 
@@ -197,11 +200,12 @@ class Writer:
                    for name, aval in zip(self.outs, self.avals)]
         result = wrapped[0] if one else f"{self.fresh(tree)}.unflatten([{', '.join(wrapped)}])"
         body = "\n        ".join([line.code for line in self.lines]) or "pass"
-        taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host" for i, name in enumerate(self.inputs)])
+        taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host"
+                         for i, name in enumerate(self.inputs)])
         names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
         # the inputs hide equal names in the namespace
-        text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n    finally:\n        "
-                f"resume(token)\n    return {result}\n")
+        text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n   "
+                f" finally:\n        resume(token)\n    return {result}\n")
         exec(compile(text, "<replayed>", "exec"), self.names)
         return self.names["call"]
 

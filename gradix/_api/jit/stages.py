@@ -123,7 +123,8 @@ class Traced(_Stage):
         donated = tuple([i + len(traced.consts) for i in traced.donated])
         module = traced.lowered(self._places) if self._places is not None else None
         if module is None:
-            module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
+            module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated,
+                                    keep_unused=traced.keep_unused,
                                     platform=platforms[0])
         if donated:
             donation.check(module, traced)
@@ -144,8 +145,8 @@ class Lowered(_Stage):
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
-            debug_info: in StableHLO, say of each operation its name, within those of the scopes and transformations around it,
-                and which line of the user's program it comes from.
+            debug_info: in StableHLO, say of each operation its name, within those of the scopes and transformations
+                around it, and which line of the user's program it comes from.
 
         Raises:
             ValueError: there is no such dialect.
@@ -293,7 +294,8 @@ class Compiled(_Stage):
     @property
     def input_formats(self):
         """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
-        return self.in_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(self._traced.avals, self._shardings()[0])])
+        return self.in_tree.unflatten([Format(row_major(a.ndim), s)
+                                       for a, s in zip(self._traced.avals, self._shardings()[0])])
 
     @property
     def output_formats(self):

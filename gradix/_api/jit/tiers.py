@@ -51,4 +51,5 @@ def run_on_host(closed: ClosedJaxpr, args: list) -> list:
         else:
             env[eqn.outvars[0]] = out
     outs = [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
-    return [ArrayImpl(x.host, v.aval) for x, v in zip(outs, jaxpr.outvars)]         # of their own, to be deleted or donated
+    # of their own, to be deleted or donated
+    return [ArrayImpl(x.host, v.aval) for x, v in zip(outs, jaxpr.outvars)]

@@ -111,7 +111,8 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -136,7 +137,8 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -152,7 +154,8 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -234,9 +237,10 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        scatter_dimension: the axis of `x` along which the sum is divided; its size is that of the named axis (with `tiled`, a
-            multiple of it).
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        scatter_dimension: the axis of `x` along which the sum is divided; its size is that of the named axis (with
+            `tiled`, a multiple of it).
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
         tiled: keep the axis, with as many elements as each member's part has.
 
     Raises:
@@ -279,9 +283,11 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with `tiled`, a multiple of it).
+        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with `tiled`, a multiple of
+            it).
         concat_axis: where the axis of what arrives is put (with `tiled`, the axis along which it is joined).
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
         tiled: split and join axes that stay, in place of removing one and adding one.
 
     Raises:
@@ -306,7 +312,8 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
         shape, sizes = a.aval.shape, [size_of(name) for name in names]
         a = reshape(a, (*shape[:split], *sizes, *shape[split + 1:]))
         for k, (name, size) in enumerate(zip(names, sizes), split):
-            a = bind(all_to_all_p, (a,), {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k})
+            a = bind(all_to_all_p, (a,),
+                     {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k})
         return move_axis(reshape(a, shape), split, concat)
 
     def exchange(a):
@@ -422,7 +429,8 @@ def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
         axis: the positional axis.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
+            group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -452,8 +460,8 @@ def pcast(x, axis_name, *, to: str):
         Array([1., 1.], dtype=float32)
     """
     if to != "varying":
-        raise ValueError(f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over the axis, "
-                         "psum, is the same for all.")
+        raise ValueError(f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over "
+                         "the axis, psum, is the same for all.")
     names = names_of(axis_name)
     size_of(names)
 

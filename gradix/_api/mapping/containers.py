@@ -13,7 +13,8 @@ from gradix._ops.creation import iota
 class Container(NamedTuple):
     """How a class is mapped over: `to_elt(cont, get_index, many, spec)` and `from_elt(cont, axis_size, one, spec)`.
 
-    `cont(array, axis)` maps an array: it is given the array of all examples and gives the one of one, or the other way round.
+    `cont(array, axis)` maps an array: it is given the array of all examples and gives the one of one, or the other way
+    round.
     """
 
     spec: type
@@ -26,7 +27,8 @@ class Container(NamedTuple):
 def register(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,
              make_iota: Callable | None) -> None:
     if data_type in containers:
-        raise ValueError(f"{data_type.__name__} is registered for vmap already: unregister_vmappable({data_type.__name__}) first.")
+        raise ValueError(f"{data_type.__name__} is registered for vmap already: "
+                         f"unregister_vmappable({data_type.__name__}) first.")
     containers[data_type] = Container(spec_type, axis_size_type, to_elt, from_elt, make_iota)
     specs.add(spec_type)
 
@@ -74,7 +76,8 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, args
     def flat(index, given):
         rest = iter(given)
         ones = [next(rest) if not is_container(x) else x if axis is None else
-                containers[type(x)].to_elt(lambda x, axis: next(rest), lambda: index, x, axis) for x, axis in zip(leaves, axes)]
+                containers[type(x)].to_elt(lambda x, axis: next(rest), lambda: index, x, axis)
+                for x, axis in zip(leaves, axes)]
         args, kwargs = tree.unflatten(ones)
         outs, out_tree = flatten(fun(*args, **kwargs), is_container)
         wanted = flatten_axes("vmap out_axes", out_tree, out_axes)
@@ -83,7 +86,8 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, args
         axes_of_results.clear()
         for x, axis in zip(outs, wanted):
             if is_container(x) and axis is not None:
-                containers[type(x)].from_elt(lambda x, axis: (found.append(x), axes_of_results.append(axis), x)[2], size, x, axis)
+                containers[type(x)].from_elt(lambda x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
+                                             size, x, axis)
             elif not is_container(x):
                 found.append(x)
                 axes_of_results.append(axis)
@@ -91,9 +95,11 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, args
         return found
 
     counts = iota(as_array(0).dtype, size) if size is not None else None
-    results = iter(vmap(flat, (None if counts is None else 0, places), axes_of_results, axis_size=size, **options)(counts, arrays))
+    results = iter(vmap(flat, (None if counts is None else 0, places), axes_of_results, axis_size=size,
+                        **options)(counts, arrays))
     outs, out_tree, wanted = form
-    return out_tree.unflatten([next(results) if not is_container(x) else x if axis is None else containers[type(x)].from_elt(
+    return out_tree.unflatten([next(results) if not is_container(x) else x
+                               if axis is None else containers[type(x)].from_elt(
         lambda x, axis: next(results), size, x, axis) for x, axis in zip(outs, wanted)])
 
 

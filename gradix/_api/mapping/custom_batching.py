@@ -41,8 +41,8 @@ class custom_vmap:
         """Set the rule, and return it.
 
         Args:
-            vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`. `in_batched` is a list with, for
-                each argument, a tree of booleans that tell which leaves are mapped, along their first axis;
+            vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`. `in_batched` is a list with,
+                for each argument, a tree of booleans that tell which leaves are mapped, along their first axis;
                 `out_batched` is such a tree of `outs`.
         """
         check_callable("def_vmap", vmap_rule)
@@ -77,7 +77,8 @@ class custom_vmap:
         bound = sig.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments {sorted(bound.kwargs)}, "
+            raise TypeError(f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments "
+                            f"{sorted(bound.kwargs)}, "
                             "which its rule cannot receive. Make them positional.")
         return bound.args
 
@@ -88,11 +89,12 @@ class custom_vmap:
         def flat(size: int, batched: list, leaves: list):
             result = rule(size, list(tree.unflatten(batched)), *tree.unflatten(leaves))
             if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which of them "
-                                 f"are batched. It returned {_kind(result)}.")
+                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which "
+                                 f"of them are batched. It returned {_kind(result)}.")
             outs, out_tree = flatten(result[0])
             if out_tree != out["tree"]:
-                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return results in the structure {name} returns, "
+                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return results in the structure "
+                                 f"{name} returns, "
                                  f"{out['tree']}, but returned {out_tree}.")
             mapped = _flags(result[1], out_tree, name_of(rule), name)
             return arrays(f"the vmap rule of {name}", outs, out_tree, "output"), mapped
@@ -108,14 +110,15 @@ def _flags(given, tree, rule: str, name: str) -> list[bool]:
     """Which results a rule says are batched."""
     flags, got = flatten(given)
     if got != tree:
-        raise ValueError(f"structure of output value and output batching specification returned by custom vmap rule ({rule}) "
+        raise ValueError("structure of output value and output batching specification returned by custom vmap rule "
+                         f"({rule}) "
                          f"of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
                          "Return a boolean for each result.")
     wrong = next((i for i, f in enumerate(flags) if not isinstance(f, bool)), None)
     if wrong is not None:
         path = keystr(tree_flatten_with_path(given)[0][wrong][0])
-        raise ValueError(f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or False; at "
-                         f"out_batched{path} it returned {flags[wrong]!r}.")
+        raise ValueError(f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or "
+                         f"False; at out_batched{path} it returned {flags[wrong]!r}.")
     return flags
 
 

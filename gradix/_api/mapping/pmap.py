@@ -28,14 +28,15 @@ _UNNAMED = "_internal_pmap_axis_name"
 
 
 def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, static_broadcasted_argnums=(),
-         devices: Sequence | None = None, backend: str | None = None, axis_size: int | None = None, donate_argnums=()) -> Any:
+         devices: Sequence | None = None, backend: str | None = None, axis_size: int | None = None,
+         donate_argnums=()) -> Any:
     """`fun` mapped over an axis of its arguments, each example on a device of its own.
 
     Args:
         fun: the function of one example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
-        in_axes: which axis of each positional argument is mapped: an int, None for an argument that all devices get whole, or
-            a tree prefix of the tuple of arguments. Keywords map over axis 0.
+        in_axes: which axis of each positional argument is mapped: an int, None for an argument that all devices get
+            whole, or a tree prefix of the tuple of arguments. Keywords map over axis 0.
         out_axes: where the mapped axis goes in each result; None for a result that is the same on all devices.
         static_broadcasted_argnums: positional arguments that are Python values.
         devices: those to use; by default the first of this process, as many as there are examples.
@@ -44,8 +45,8 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
         donate_argnums: arguments whose memory the results may take over.
 
     Returns:
-        The mapped function, compiled. Inside of another `pmap` or of `shard_map` its examples are mapped as by `vmap`, since
-        the devices are taken.
+        The mapped function, compiled. Inside of another `pmap` or of `shard_map` its examples are mapped as by `vmap`,
+        since the devices are taken.
 
     Raises:
         ValueError: there are more examples than devices, mapped sizes differ, or nothing is mapped.
@@ -64,7 +65,8 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
         in_axes = tuple(in_axes)
     bad = [a for a in flatten(in_axes)[0] if not hasattr(a, "__index__")]
     if bad:
-        raise TypeError(f"pmap in_axes must be an int, None, or (nested) container with those types as leaves, but got {in_axes!r}.")
+        raise TypeError("pmap in_axes must be an int, None, or (nested) container with those types as leaves, but "
+                        f"got {in_axes!r}.")
     if backend is not None:
         all_devices(backend)
     return PmapFunction(fun, axis_name, in_axes, out_axes, static, devices, axis_size, donated)
@@ -148,8 +150,9 @@ class PmapFunction:
         static = positions(self._static, len(args))
         given = self._in_axes
         if isinstance(given, tuple) and len(given) != len(args):
-            raise ValueError(f"pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                             f"passed to the function, but got {len(given)} entries in in_axes={given} for {len(args)} "
+            raise ValueError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                             f"positional arguments passed to the function, but got {len(given)} entries in "
+                             f"in_axes={given} for {len(args)} "
                              f"positional arguments of {self._name}.")
         out: list = []
         for i, a in enumerate(args):
@@ -169,28 +172,30 @@ class PmapFunction:
         for name, x, k in rows:
             shape = np.shape(x)
             if not -len(shape) <= k < len(shape):
-                raise ValueError(f"pmap was requested to map its argument along axis {k}, which implies that its rank should be at "
-                                 f"least {k + 1 if k >= 0 else -k}, but is only {len(shape)}: argument {name} of {self._name} has "
+                raise ValueError(f"pmap was requested to map its argument along axis {k}, which implies that its rank "
+                                 f"should be at least {k + 1 if k >= 0 else -k}, but is only {len(shape)}: argument "
+                                 f"{name} of {self._name} has "
                                  f"shape {shape}.")
             sizes[name] = shape[k]
         if self._size is not None:
             sizes["axis_size"] = self._size
         if not sizes:
-            raise ValueError("pmap requires at least one argument with a mapped axis, or axis_size; nothing is mapped in the call "
-                             f"of {self._name}.")
+            raise ValueError("pmap requires at least one argument with a mapped axis, or axis_size; nothing is mapped "
+                             f"in the call of {self._name}.")
         if len(set(sizes.values())) > 1:
             raise ValueError("pmap got inconsistent sizes for array axes to be mapped, in the call of "
-                             f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All need one size; share an "
-                             "argument among the devices with in_axes=None.")
+                             f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All need one "
+                             "size; share an argument among the devices with in_axes=None.")
         return next(iter(sizes.values()))
 
     def _mesh(self, size: int) -> Mesh:
         found = self._devices if self._devices is not None else xla.local_devices()
         if size > len(found) or (self._devices is not None and size != len(found)):
             there = "devices=" if self._devices is not None else "this process"
-            raise ValueError(f"compiling computation of {self._name} that requires {size} logical devices, but {len(found)} XLA "
-                             f"devices are available of {there}: pmap runs one example on each. Use vmap for more, or, on the "
-                             f"CPU, gradix.config.update('jax_num_cpu_devices', {size}).")
+            raise ValueError(f"compiling computation of {self._name} that requires {size} logical devices, but "
+                             f"{len(found)} XLA "
+                             f"devices are available of {there}: pmap runs one example on each. Use vmap for more, "
+                             f"or, on the CPU, gradix.config.update('jax_num_cpu_devices', {size}).")
         chosen = np.empty(size, dtype=object)
         chosen[:] = found[:size]
         return Mesh(chosen, (self._axis,))
@@ -236,7 +241,8 @@ class PmapFunction:
             own = [x if k is None else _without(x, k % x.ndim) for x, k in zip(parts, every)]
             positional, named = tree.unflatten(own)
             rest = iter(positional)
-            results, out["tree"] = flatten(self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **named))
+            results, out["tree"] = flatten(self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)],
+                                                     **named))
             wanted = out["axes"] = flatten_axes("pmap out_axes", out["tree"], self._out_axes)
             results = [as_array(r) for r in results]
             out["specs"] = [self._out_spec(k, r) for k, r in zip(wanted, results)]
@@ -246,8 +252,8 @@ class PmapFunction:
 
     def _out_spec(self, axis, x) -> PartitionSpec:
         if axis is not None and not -x.ndim - 1 <= axis <= x.ndim:
-            raise ValueError(f"pmap out_axes={axis} is out of range for a result of {self._name} with {x.ndim + 1} axes, the mapped "
-                             "one included.")
+            raise ValueError(f"pmap out_axes={axis} is out of range for a result of {self._name} with {x.ndim + 1} "
+                             "axes, the mapped one included.")
         return PartitionSpec() if axis is None else self._spec(axis % (x.ndim + 1), x.ndim + 1)
 
     def _on_one_device(self, args, kwargs):

@@ -36,7 +36,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             depend on the example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
         axis_size: the number of examples, when no argument tells it.
-        spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding constraints and `shard_map` inside.
+        spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding constraints and `shard_map`
+            inside.
         sum_match: accepted; results that do not depend on the example are never summed.
         chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
 
@@ -51,7 +52,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__") or _is_spec(in_axes)):
+    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")
+            or _is_spec(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes!r} of type {type(in_axes).__name__}.")
     _check_entries("in_axes", in_axes)
@@ -64,7 +66,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     @named_as(fun)
     def vmap_f(*args, **kwargs):
         if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
-            options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name, "chunk_size": chunk_size}
+            options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name,
+                       "chunk_size": chunk_size}
             return containers.mapped(vmap, fun, in_axes, out_axes, options, args, kwargs)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
@@ -150,11 +153,11 @@ def _normalised(x: Array, axis, fun, args, kwargs, index):
         name = _names(fun, args, kwargs)[index]
         if not ndim:
             raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                             f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} of "
-                             f"{name_of(fun)} has shape (). Give it in_axes=None to share it among all examples.")
+                             f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} "
+                             f"of {name_of(fun)} has shape (). Give it in_axes=None to share it among all examples.")
         raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                         f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} of "
-                         f"{name_of(fun)} has shape {x.aval.shape}.")
+                         f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} "
+                         f"of {name_of(fun)} has shape {x.aval.shape}.")
     return axis % ndim
 
 

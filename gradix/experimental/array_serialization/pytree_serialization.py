@@ -1,8 +1,8 @@
 """Trees of arrays in a directory: whole or not at all, and loaded over any mesh.
 
-A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It is written under another name
-by all processes, and renamed by the first when all parts are on disk; so what has a number for a name is whole, whenever a
-process was stopped.
+A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It is written under
+another name by all processes, and renamed by the first when all parts are on disk; so what has a number for a name is
+whole, whenever a process was stopped.
 """
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) ->
     for part in sorted(temporary.glob("parts-*.json")):
         for key, files in json.loads(part.read_text()).items():
             listed.setdefault(key, []).extend(files)
-    leaves = [{"path": keystr(p), "shape": list(np.shape(x)), "dtype": str(as_array(x).aval.dtype), "parts": listed.get(str(i), [])}
+    leaves = [{"path": keystr(p), "shape": list(np.shape(x)), "dtype": str(as_array(x).aval.dtype),
+               "parts": listed.get(str(i), [])}
               for i, (p, x) in enumerate(tree_flatten_with_path(data)[0])]
     _write(temporary / _MANIFEST, json.dumps({"tree": _outline(data), "leaves": leaves}).encode())
     _sync(temporary)
@@ -154,7 +155,8 @@ def _outline(tree) -> Any:
             return {"none": 0}
         leaves = flatten(node)[0]
         if len(leaves) != 1 or leaves[0] is not node:
-            raise TypeError(f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree of its parts.")
+            raise TypeError(f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree "
+                            "of its parts.")
         return {"leaf": next(counter)}
     return walk(tree)
 

@@ -118,10 +118,11 @@ class JAXSparse:
         raise self._missing("__getitem__")
 
     def _missing(self, name: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() gives an "
-                                   "ordinary array.")
+        return NotImplementedError(f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() "
+                                   "gives an ordinary array.")
 
 
 def as_arrays(parts) -> tuple:
     """The parts of a sparse array; numbers and lists become arrays, what a transformation put there stays."""
-    return tuple([jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex, list)) else x for x in parts])
+    return tuple([jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex, list)) else x
+                  for x in parts])

@@ -45,10 +45,12 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
         raise ValueError(f"bcoo_transpose: permutation={permutation} is no permutation of the {mat.ndim} axes.")
     batch, sparse, dense = [permutation[:mat.n_batch], permutation[mat.n_batch:mat.n_batch + mat.n_sparse],
                             permutation[mat.n_batch + mat.n_sparse:]]
-    for kind, found, expected in (("batch", batch, range(mat.n_batch)), ("dense", dense, range(mat.ndim - mat.n_dense, mat.ndim))):
+    for kind, found, expected in (("batch", batch, range(mat.n_batch)),
+                                  ("dense", dense, range(mat.ndim - mat.n_dense, mat.ndim))):
         if sorted(found) != list(expected):
             raise NotImplementedError(
-                f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation {permutation}, with "
+                f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation "
+                f"{permutation}, with "
                 f"n_batch={mat.n_batch} and n_dense={mat.n_dense}. bcoo_update_layout makes them sparse axes.")
     n = mat.n_batch
     data = mat.data.transpose(*batch, n, *[i - mat.n_sparse + 1 for i in dense])
@@ -57,7 +59,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
                 indices_sorted=mat.indices_sorted and list(sparse) == sorted(sparse))
 
 
-def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None) -> BCOO:
+def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
+                          sharding=None) -> BCOO:
     """The array repeated along new axes and along those of size 1; see `lax.broadcast_in_dim`.
 
     New axes before the first sparse one become batches, which share their elements; those after the last become
@@ -69,8 +72,10 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
         BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
     shape, dims = tuple(shape), tuple(broadcast_dimensions)
-    if len(dims) != mat.ndim or list(dims) != sorted(set(dims)) or any(mat.shape[i] not in (1, shape[d]) for i, d in enumerate(dims)):
-        raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of shape={shape}, one for "
+    if len(dims) != mat.ndim or list(dims) != sorted(set(dims)) or any(mat.shape[i] not in (1, shape[d])
+                                                                       for i, d in enumerate(dims)):
+        raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of "
+                         f"shape={shape}, one for "
                          f"each of {mat.shape}, of the same size or for size 1.")
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
@@ -96,7 +101,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     out = data, indices
     if math.prod(repeats) != 1:
         out = _repeated(data, indices, repeats, first)
-    whole = tuple([max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n for i, n in enumerate(shape[:first])])
+    whole = tuple([max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n
+                   for i, n in enumerate(shape[:first])])
     return BCOO(out, shape=(*whole, *shape[first:]), unique_indices=mat.unique_indices and math.prod(repeats) > 0,
                 indices_sorted=mat.indices_sorted and math.prod(repeats) == 1)
 
@@ -174,7 +180,8 @@ def _padded(x, count: int, axis: int, fill):
     return jnp.concatenate([x, jnp.broadcast_to(jnp.asarray(fill, x.dtype), shape)], axis)
 
 
-def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding=None) -> BCOO:
+def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None,
+                 sharding=None) -> BCOO:
     """The array in another shape; batches, sparse and dense axes keep to themselves. See `lax.reshape`.
 
     Raises:
@@ -194,8 +201,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
     split = _split_sizes(mat, new)
     if split is None:
         raise NotImplementedError(f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
-                                  f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes all of them "
-                                  "sparse.")
+                                  f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes "
+                                  "all of them sparse.")
     batch, sparse, dense = split
     old_batch = mat.shape[:mat.n_batch]
     data, indices = (mat.data, mat.indices) if batch == old_batch else whole_parts(mat)
@@ -209,7 +216,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
         outside = jnp.array(sparse, indices.dtype)
         places = taken_apart(flat, sparse)
         moved = jnp.stack(places, -1).astype(indices.dtype) if places else jnp.zeros((*flat.shape, 0), indices.dtype)
-        indices = jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside) if mat.n_sparse else moved
+        indices = jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved,
+                            outside) if mat.n_sparse else moved
         if not sparse:
             data = jnp.where(_spread(in_bounds(mat).reshape(data.shape[:len(lead[0]) + 1]), data), data, 0)
     return BCOO((data, indices.reshape(*lead[1], mat.nse, len(sparse))), shape=new, indices_sorted=mat.indices_sorted,
@@ -218,7 +226,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
 
 def _split_sizes(mat: BCOO, new: tuple):
     """The new sizes as those of batches, sparse and dense axes, of which the products are as before."""
-    wanted = [math.prod(mat.shape[:mat.n_batch]), math.prod(sparse_shape(mat)), math.prod(mat.shape[mat.n_batch + mat.n_sparse:])]
+    wanted = [math.prod(mat.shape[:mat.n_batch]), math.prod(sparse_shape(mat)),
+              math.prod(mat.shape[mat.n_batch + mat.n_sparse:])]
     options: list[Any] = []
     for i in range(len(new) + 1):
         for j in range(i, len(new) + 1):
@@ -263,7 +272,8 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """
     dimensions = [int(d) % arr.ndim for d in dimensions]
     if any(arr.shape[d] != 1 for d in dimensions):
-        raise ValueError(f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 can be.")
+        raise ValueError(f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 "
+                         "can be.")
     batch, sparse, dense = _parts_of(arr, dimensions)
     data = jnp.squeeze(arr.data, (*batch, *[arr.n_batch + 1 + i for i in dense]))
     keep = np.array([i for i in range(arr.n_sparse) if i not in sparse], int)
@@ -290,16 +300,18 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     starts, limits = [tuple([int(i) for i in x]) for x in (start_indices, limit_indices)]
     steps = tuple(strides) if strides is not None else (1,) * mat.ndim
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
-        raise ValueError(f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got {starts}, {limits} "
+        raise ValueError(f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
+                         f"{starts}, {limits} "
                          f"and {steps}.")
     if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(k <= 0 for k in steps):
-        raise ValueError(f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within shape "
-                         f"{mat.shape}, and strides={steps} positive.")
+        raise ValueError(f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
+                         f"shape {mat.shape}, and strides={steps} positive.")
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
 
     def cut(x, i, axis):
-        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
+        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.slice_in_dim(x, starts[i], limits[i],
+                                                                                   steps[i], axis)
     data, indices = mat.data, mat.indices
     for i in range(a):
         data, indices = cut(data, i, i), cut(indices, i, i)
@@ -335,8 +347,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     sizes = tuple([int(n) for n in slice_sizes])
     starts = [jnp.asarray(s) for s in start_indices]
     if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape)):
-        raise TypeError(f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each axis; got "
-                        f"{len(starts)} starts.")
+        raise TypeError(f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each "
+                        f"axis; got {len(starts)} starts.")
     starts = [jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)]
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
 
@@ -352,7 +364,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     return _cut_sparse(mat, data, indices, starts[a:b], sizes, (1,) * mat.n_sparse)
 
 
-def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Sequence[int], *, unique_indices: bool = False,
+def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Sequence[int], *,
+                unique_indices: bool = False,
                 indices_are_sorted: bool = False, mode=None, fill_value=None) -> BCOO:
     """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
 
@@ -370,8 +383,9 @@ def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Se
     lead, dnums = starts.shape[:-1], dimension_numbers
     n_out = len(lead) + len(dnums.offset_dims)
     if dnums.operand_batching_dims or fill_value not in (None, 0):
-        raise NotImplementedError("gather of a sparse array is defined without batching dimensions and with zero for what is out of "
-                                  f"bounds; got {dnums} and fill_value={fill_value}. sparse.todense() makes an ordinary array of it.")
+        raise NotImplementedError("gather of a sparse array is defined without batching dimensions and with zero for "
+                                  f"what is out of bounds; got {dnums} and fill_value={fill_value}. sparse.todense() "
+                                  "makes an ordinary array of it.")
     flat = starts.reshape(math.prod(lead), starts.shape[-1])
 
     def one(start):

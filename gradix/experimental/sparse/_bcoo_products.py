@@ -93,14 +93,17 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
     wide = index_dtype_for(max(outer, inner, key=math.prod), mat.indices.dtype)
     data, places, _ = elements_of(mat)
     places = [p.astype(wide) for p in places]
-    rows, columns = [joined([places[i] for i in axes], sizes) for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))]
+    rows, columns = [joined([places[i] for i in axes], sizes)
+                     for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))]
     zero = jnp.zeros(data.shape, wide)
     flat = jnp.transpose(dense, (*rb, *rc, *other)).reshape(math.prod(inner), -1)
     is_ordered = ordered and [*lb, *free] == list(range(len(outer)))
     if dtype.kind == "b":
-        counted = sparse_product(data.astype("int32"), rows + zero, columns + zero, flat.astype("int32"), math.prod(outer), is_ordered)
+        counted = sparse_product(data.astype("int32"), rows + zero, columns + zero, flat.astype("int32"),
+                                 math.prod(outer), is_ordered)
         return (counted != 0).reshape(shape)
-    out = sparse_product(data.astype(dtype), rows + zero, columns + zero, flat.astype(dtype), math.prod(outer), is_ordered)
+    out = sparse_product(data.astype(dtype), rows + zero, columns + zero, flat.astype(dtype), math.prod(outer),
+                         is_ordered)
     return out.reshape(shape)
 
 
@@ -172,7 +175,8 @@ def _stacked(x, lead):
     if x.shape == shape:
         return x
     dims = tuple(range(len(shape) - x.ndim, len(shape)))
-    return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims) if isinstance(x, BCOO) else jnp.broadcast_to(x, shape)
+    return bcoo_broadcast_in_dim(x, shape=shape,
+                                 broadcast_dimensions=dims) if isinstance(x, BCOO) else jnp.broadcast_to(x, shape)
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v):
@@ -187,7 +191,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v):
     if not v.ndim:
         return sp_mat.data * v
     if v.ndim > sp_mat.ndim or any(n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])):
-        raise NotImplementedError(f"product of a sparse array of shape {sp_mat.shape} and an array of shape {v.shape}, which would "
+        raise NotImplementedError(f"product of a sparse array of shape {sp_mat.shape} and an array of shape "
+                                  f"{v.shape}, which would "
                                   "be larger than the sparse one. bcoo_broadcast_in_dim repeats it first.")
     v = v.reshape((1,) * (sp_mat.ndim - v.ndim) + v.shape)
     return sp_mat.data * values_at(sp_mat, v)
@@ -221,7 +226,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         at = jnp.clip(jnp.searchsorted(among, key), 0, rhs.nse - 1)
         return jnp.where((among[at] == key)[(..., *[None] * len(dense))], value[at], 0)
     factors = vmap(look_up)(keys, known, values).reshape(*lead, lhs.nse, *dense)
-    return BCOO((data * factors, indices), shape=shape, indices_sorted=lhs.indices_sorted, unique_indices=lhs.unique_indices)
+    return BCOO((data * factors, indices), shape=shape, indices_sorted=lhs.indices_sorted,
+                unique_indices=lhs.unique_indices)
 
 
 def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
@@ -243,7 +249,8 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
     """
     A, B, indices = jnp.asarray(A), jnp.asarray(B), jnp.asarray(indices)
     (ac, bc), (ab, bb) = canonical_numbers("bcoo_dot_general_sampled", A, B, dimension_numbers)
-    free = [i for i in range(A.ndim) if i not in ac and i not in ab], [i for i in range(B.ndim) if i not in bc and i not in bb]
+    free = [i for i in range(A.ndim) if i not in ac and i not in ab], [i for i in range(B.ndim)
+                                                                       if i not in bc and i not in bb]
     dtype, terms = jnp.result_type(A, B), math.prod([A.shape[i] for i in ac])
     shape = (*[A.shape[i] for i in (*ab, *free[0])], *[B.shape[i] for i in free[1]])
     if indices.ndim != 2 or indices.shape[1] != len(shape):

@@ -51,8 +51,10 @@ def layout_of(data, indices, shape) -> Layout:
     elif data.shape[n_batch + 1:] != tuple(shape[n_batch + n_sparse:]):
         problem = "the dense axes of data must be those of the array"
     if problem:
-        raise ValueError(f"Invalid BCOO array: {problem}; got data of shape {data.shape}, indices of shape {indices.shape} "
-                         f"and shape={tuple(shape)}. data is [*batch, nse, *dense], indices are [*batch, nse, n_sparse].")
+        raise ValueError(f"Invalid BCOO array: {problem}; got data of shape {data.shape}, indices of shape "
+                         f"{indices.shape} "
+                         f"and shape={tuple(shape)}. data is [*batch, nse, *dense], indices are [*batch, nse, "
+                         "n_sparse].")
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
@@ -100,7 +102,8 @@ def elements_of(mat) -> Elements:
 
 def along(shape, axis: int, dtype):
     """Counts along an axis, in an array of that shape."""
-    return jnp.broadcast_to(jnp.arange(shape[axis], dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))], shape)
+    return jnp.broadcast_to(jnp.arange(shape[axis],
+                                       dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))], shape)
 
 
 def _spread(x, shape):
@@ -139,5 +142,6 @@ def index_dtype_for(sizes, dtype):
 def places_in(mat) -> tuple:
     """An index that picks the data of `mat`, of its shape, out of a whole array; sparse indices as they are."""
     lead = math.prod(batch_shape(mat)) != 1 or mat.n_batch
-    batch = [jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))] for i, n in enumerate(batch_shape(mat))] if lead else []
+    batch = [jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))]
+             for i, n in enumerate(batch_shape(mat))] if lead else []
     return (*batch, *[mat.indices[..., i] for i in range(mat.n_sparse)])

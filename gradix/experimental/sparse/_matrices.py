@@ -66,7 +66,8 @@ def product(mat: Matrix, dense, transpose: bool):
     """The product of a matrix, or of its transpose, and a vector or matrix."""
     dense = jnp.asarray(dense)
     inner = mat.to_bcoo()
-    numbers = canonical_numbers(f"{type(mat).__name__} product", inner, dense, (((0 if transpose else 1,), (0,)), ((), ())))
+    numbers = canonical_numbers(f"{type(mat).__name__} product", inner, dense,
+                                (((0 if transpose else 1,), (0,)), ((), ())))
     return _with_dense(inner, dense, numbers, inner.indices_sorted)
 
 

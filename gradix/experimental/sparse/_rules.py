@@ -23,11 +23,12 @@ from gradix.experimental.sparse._bcoo_products import bcoo_dot_general, bcoo_mul
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_todense, bcoo_update_layout
 from gradix.experimental.sparse._layout import in_bounds
 
-# Functions that are zero at zero, so that they act on the elements alone; those that are linear do so on duplicates too.
+# Functions that are zero at zero, so that they act on the elements alone; those that are linear do so on duplicates
+# too.
 _LINEAR = frozenset("neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split())
 _ZERO_AT_ZERO = frozenset(
-    "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor integer_pow is_finite log1p "
-    "round sign sin sinh sqrt square tan tanh".split()) - {"is_finite"}
+    "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor integer_pow "
+    "is_finite log1p round sign sin sinh sqrt square tan tanh".split()) - {"is_finite"}
 
 
 def zero_preserving(prim) -> Callable | None:
@@ -46,15 +47,15 @@ def zero_preserving(prim) -> Callable | None:
 
 
 def _full(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what} is not implemented because it would result in dense output. If this is your intent, use "
-                               "sparse.todense() to convert your arguments to dense matrices.")
+    return NotImplementedError(f"{what} is not implemented because it would result in dense output. If this is your "
+                               "intent, use sparse.todense() to convert your arguments to dense matrices.")
 
 
 def _add(x, y, **params):
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         if x.shape != y.shape:
-            raise NotImplementedError(f"addition of sparse arrays of shapes {x.shape} and {y.shape}; bcoo_broadcast_in_dim repeats "
-                                      "one of them first.")
+            raise NotImplementedError(f"addition of sparse arrays of shapes {x.shape} and {y.shape}; "
+                                      "bcoo_broadcast_in_dim repeats one of them first.")
         n_batch, n_dense = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = [bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in (x, y)]
         lead = x.shape[:n_batch]
@@ -86,7 +87,8 @@ def _mul(x, y, **params):
 def _times(mat: BCOO, dense) -> BCOO:
     shape = jnp.broadcast_shapes(mat.shape, dense.shape)
     if shape != mat.shape:
-        mat = bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=tuple(range(len(shape) - mat.ndim, len(shape))))
+        mat = bcoo_broadcast_in_dim(mat, shape=shape,
+                                    broadcast_dimensions=tuple(range(len(shape) - mat.ndim, len(shape))))
     data = bcoo_multiply_dense(mat, dense)
     indices = mat.indices
     if data.shape[:mat.n_batch] != mat.data.shape[:mat.n_batch]:
@@ -116,7 +118,8 @@ def _reduce_sum(x, *, axes, **params):
 
 def _concatenate(*xs, dimension):
     if not all(isinstance(x, BCOO) for x in xs):
-        raise NotImplementedError("concatenation of sparse and dense arrays; convert either with sparse.todense or BCOO.fromdense.")
+        raise NotImplementedError("concatenation of sparse and dense arrays; convert either with sparse.todense or "
+                                  "BCOO.fromdense.")
     return bcoo_concatenate(xs, dimension=dimension)
 
 
@@ -149,7 +152,8 @@ def _pad(x, value, *, padding_config, **params):
         raise _full("pad with other than zero")
     a, b = x.n_batch, x.n_batch + x.n_sparse
     if any(tuple(c) != (0, 0, 0) for i, c in enumerate(padding_config) if not a <= i < b):
-        raise NotImplementedError("pad along batch and dense axes of a sparse array; bcoo_update_layout makes them sparse.")
+        raise NotImplementedError("pad along batch and dense axes of a sparse array; bcoo_update_layout makes them "
+                                  "sparse.")
     shape = tuple([n + low + high + inner * max(n - 1, 0) for n, (low, high, inner) in zip(x.shape, padding_config)])
     low, inner = [jnp.array([c[k] for c in padding_config[a:b]], x.indices.dtype) for k in (0, 2)]
     moved = x.indices * (inner + 1) + low

@@ -48,10 +48,12 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
     return tuple([i % len(args) for i in numbers]), single
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs) -> Callable[..., tuple[Any, Any]]:
+def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False,
+                   **kwargs) -> Callable[..., tuple[Any, Any]]:
     """The value and the gradient, as `gradix.value_and_grad`; arguments may be sparse.
 
-    The gradient by a sparse array is a sparse array of the same indices: the derivatives by the elements that are given.
+    The gradient by a sparse array is a sparse array of the same indices: the derivatives by the elements that are
+    given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -101,7 +103,8 @@ def _jacobian(which: Callable, name: str, fun: Callable, argnums, has_aux: bool,
             out = tree_unflatten(tree, [_in_rows(x, j) for x, j in zip(leaves, rows)])
             return out[0] if single else tuple(out)
         n = len(leaves)
-        out = tree_map(rebuilt, found, is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x)))
+        out = tree_map(rebuilt, found,
+                       is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x)))
         return (out, aux) if has_aux else out
     return of_jacobian
 
@@ -118,7 +121,8 @@ def _in_rows(x, jacobian):
         raise NotImplementedError(f"jacobian by a {type(x).__name__} matrix. Use BCOO.")
     lead = jacobian.shape[:jacobian.ndim - x.data.ndim]
     parts = [jnp.broadcast_to(p, (*lead, *p.shape)) for p in x.tree_flatten()[0][1:]]
-    return type(x)((jacobian, *parts), shape=(*lead, *x.shape), indices_sorted=x.indices_sorted, unique_indices=x.unique_indices)
+    return type(x)((jacobian, *parts), shape=(*lead, *x.shape), indices_sorted=x.indices_sorted,
+                   unique_indices=x.unique_indices)
 
 
 def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs) -> Callable:

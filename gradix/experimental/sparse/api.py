@@ -52,7 +52,8 @@ def empty(shape, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", *
     return _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", **kwds: Any):
+def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32", sparse_format: str = "bcoo",
+        **kwds: Any):
     """A sparse matrix with ones on a diagonal.
 
     Args:
@@ -69,7 +70,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32
                [0., 0., 1.]], dtype=float32)
     """
     M = N if M is None else M
-    return _format(sparse_format)._eye(int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype, index_dtype=index_dtype, **kwds)
+    return _format(sparse_format)._eye(int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype,
+                                       index_dtype=index_dtype, **kwds)
 
 
 def _format(name: str):

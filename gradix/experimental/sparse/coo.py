@@ -67,7 +67,8 @@ class COO(Matrix):
     @classmethod
     def _eye(cls, N, M, k, *, dtype=None, index_dtype="int32") -> COO:
         made = BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)
-        return cls((made.data, made.indices[:, 0], made.indices[:, 1]), shape=(N, M), rows_sorted=True, cols_sorted=True)
+        return cls((made.data, made.indices[:, 0], made.indices[:, 1]), shape=(N, M), rows_sorted=True,
+                   cols_sorted=True)
 
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""

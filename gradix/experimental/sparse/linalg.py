@@ -31,7 +31,8 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
         tol, reorder: not used; other solvers have them.
 
     Returns:
-        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are defined, by `data` and `b`.
+        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are defined, by `data` and
+        `b`.
 
     Raises:
         ValueError: shapes do not fit.
@@ -46,10 +47,11 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
     """
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
     if data.ndim != 1 or indices.shape != data.shape or b.ndim != 1 or indptr.shape != (b.shape[0] + 1,):
-        raise ValueError(f"spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; got shapes "
-                         f"{data.shape}, {indices.shape}, {b.shape} and {indptr.shape}.")
+        raise ValueError("spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; "
+                         f"got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}.")
     if data.dtype != b.dtype or data.dtype.kind not in "fc" or data.dtype.itemsize < 4:
-        raise TypeError(f"spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got {data.dtype} "
+        raise TypeError("spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got "
+                        f"{data.dtype} "
                         f"and {b.dtype}.")
     n = b.shape[0]
     made = _BCSR((data, indices, indptr), shape=(n, n))
@@ -105,12 +107,12 @@ def _by_factors(matrix, b) -> np.ndarray:
 def lobpcg_standard(A, X, m: int = 100, tol=None):
     """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
 
-    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci. Comput. 23 (2001), with the
-    orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys. 218 (2006).
+    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci. Comput. 23 (2001), with
+    the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys. 218 (2006).
 
     Args:
-        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies matrices of shape (n, k) by it.
-        X: where to start, of shape (n, k), with 5 k < n; float32 or float64.
+        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies matrices of shape (n,
+        k) by it. X: where to start, of shape (n, k), with 5 k < n; float32 or float64.
         m: how many steps to make at most.
         tol: how large a residual may be, relative to the norms; ten times the resolution of the dtype by default.
 
@@ -129,14 +131,17 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     """
     X = jnp.asarray(X)
     if X.ndim != 2 or X.dtype not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape {X.shape}.")
+        raise ValueError(f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape "
+                         f"{X.shape}.")
     n, k = X.shape
     if k == 0 or 5 * k >= n:
-        raise ValueError(f"lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of shape {X.shape}. "
+        raise ValueError("lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of "
+                         f"shape {X.shape}. "
                          "gradix.numpy.linalg.eigh takes small matrices.")
     multiply = A if isinstance(A, Callable) and not isinstance(A, _JAXSparse) else _times(A, n)   # type: ignore[arg-type]
     if jnp.shape(multiply(X)) != X.shape:
-        raise ValueError(f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got {jnp.shape(multiply(X))}.")
+        raise ValueError(f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got "
+                         f"{jnp.shape(multiply(X))}.")
     eps = float(jnp.finfo(X.dtype).eps)
     return _search(multiply, X, m, 10 * eps if tol is None else tol)
 

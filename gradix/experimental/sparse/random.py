@@ -12,7 +12,8 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._layout import taken_apart
 
 
-def random_bcoo(key, shape: Sequence[int], *, dtype: Any = jnp.float64, indices_dtype: Any = None, nse: int | float = 0.2,
+def random_bcoo(key, shape: Sequence[int], *, dtype: Any = jnp.float64, indices_dtype: Any = None,
+                nse: int | float = 0.2,
                 n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
                 generator: Callable = _random.uniform, **kwds: Any) -> BCOO:
     """A random sparse array.
@@ -44,7 +45,8 @@ def random_bcoo(key, shape: Sequence[int], *, dtype: Any = jnp.float64, indices_
     total = math.prod(sizes)
     count = math.ceil(nse * total) if 0 < nse < 1 else int(nse)
     if unique_indices and count > total:
-        raise ValueError(f"random_bcoo: nse={count} is more than there are places, {total}; unique_indices=False allows it.")
+        raise ValueError(f"random_bcoo: nse={count} is more than there are places, {total}; unique_indices=False "
+                         "allows it.")
     of_data, of_places = _random.split(key)
     indices_dtype = jnp.dtype("int32" if indices_dtype is None else indices_dtype)
 

@@ -123,8 +123,8 @@ def _apply(eqn, values) -> list:
     rule = RULES.get(name) or zero_preserving(prim)
     if rule is None:
         raise NotImplementedError(
-            f"sparse rule for {name} is not implemented because it would result in dense output, or because nobody wrote it. If "
-            "this is your intent, use sparse.todense() to convert your arguments to dense matrices.")
+            f"sparse rule for {name} is not implemented because it would result in dense output, or because nobody "
+            "wrote it. If this is your intent, use sparse.todense() to convert your arguments to dense matrices.")
     out = rule(*values, **params)
     outs = list(out) if prim.multiple_results else [out]
     return [_back_to_csr(x) for x in outs] if was_csr else outs
@@ -184,13 +184,14 @@ def _scan(values, params):
     consts, init, xs = values[:n], values[n:n + m], values[n + m:]
     for x in xs:
         if _is_sparse(x) and not x.n_batch:
-            raise NotImplementedError("scan over the rows of a sparse array whose first axis is no batch; update_layout(n_batch=1) "
-                                      "makes it one.")
+            raise NotImplementedError("scan over the rows of a sparse array whose first axis is no batch; "
+                                      "update_layout(n_batch=1) makes it one.")
 
     def body(carry, rows):
         outs = _run(closed, *consts, *carry, *rows)
         return outs[:m], outs[m:]
-    carry, ys = lax.scan(body, tuple(init), tuple(xs), length=params["length"], reverse=params["reverse"], unroll=params["unroll"])
+    carry, ys = lax.scan(body, tuple(init), tuple(xs), length=params["length"], reverse=params["reverse"],
+                         unroll=params["unroll"])
     return [*carry, *ys]
 
 

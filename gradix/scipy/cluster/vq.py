@@ -35,11 +35,13 @@ def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
         raise ValueError(f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and "
                          f"{codes.aval.shape}.")
     if x.aval.ndim not in (1, 2):
-        raise ValueError(f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and {codes.aval.shape}.")
+        raise ValueError(f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and "
+                         f"{codes.aval.shape}.")
     if x.aval.ndim == 1:
         x, codes = x[:, None], codes[:, None]
     if x.aval.shape[1] != codes.aval.shape[1] or not codes.aval.shape[0]:
-        raise ValueError(f"vq needs a code at least, and observations and codes of one length; got shapes {x.aval.shape} and "
+        raise ValueError("vq needs a code at least, and observations and codes of one length; got shapes "
+                         f"{x.aval.shape} and "
                          f"{codes.aval.shape}.")
     off = x[:, None, :] - codes[None, :, :]
     squares = lax.real(off * lax.conj(off)) if off.aval.dtype in COMPLEX else off * off

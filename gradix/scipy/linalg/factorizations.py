@@ -78,7 +78,8 @@ def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: boo
     return tuple(out) if compute_uv else out
 
 
-def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+         overwrite_b: bool = False,
          turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
@@ -104,10 +105,11 @@ def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a:
         Array([1., 2.], dtype=float32)
     """
     if b is not None:
-        raise NotImplementedError("eigh: only b=None is implemented. For a positive definite b, take its Cholesky factor L and "
-                                  "solve the ordinary problem of inv(L) @ a @ inv(L).conj().T.")
+        raise NotImplementedError("eigh: only b=None is implemented. For a positive definite b, take its Cholesky "
+                                  "factor L and solve the ordinary problem of inv(L) @ a @ inv(L).conj().T.")
     if eigvals is not None:
-        raise NotImplementedError(f"eigh: only eigvals=None is implemented, got {eigvals!r}. Slice the results instead.")
+        raise NotImplementedError(f"eigh: only eigvals=None is implemented, got {eigvals!r}. Slice the results "
+                                  "instead.")
     if type != 1:
         raise NotImplementedError(f"eigh: only type=1 is implemented, got {type!r}.")
     x = matrices("eigh", a)
@@ -244,8 +246,8 @@ def qr_multiply(a, c, mode: str = "right", pivoting: bool = False, conjugate: bo
     want, have = (min(m, n), c.aval.shape[-2]) if mode == "left" else (m, c.aval.shape[-1])
     if want != have:
         product, sides = ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
-        raise ValueError(f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q has "
-                         f"{want} {sides[0]}, but c has {have} {sides[1]} (expected {want}).")
+        raise ValueError(f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q "
+                         f"has {want} {sides[0]}, but c has {have} {sides[1]} (expected {want}).")
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = lax.conj(q) if conjugate and q.aval.dtype in COMPLEX else q
     out = jnp.matmul(q, c, precision="highest") if mode == "left" else jnp.matmul(c, q, precision="highest")

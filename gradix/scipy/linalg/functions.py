@@ -17,8 +17,8 @@ from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
 
-# N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3: the norm up to which
-# the Padé approximant of this order, whose coefficients follow, is as exact as the dtype.
+# N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3: the norm up to
+# which the Padé approximant of this order, whose coefficients follow, is as exact as the dtype.
 _PADE = {
     np.dtype("float32"): (3.925724783138660, (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)),
     np.dtype("float64"): (5.371920351148152, (
@@ -56,7 +56,8 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
         raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={shape}.")
     real = dtypes.real_dtype(dtype) if dtype in COMPLEX else dtype
     if real not in _PADE:
-        raise TypeError(f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with .astype('float32').")
+        raise TypeError(f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with "
+                        ".astype('float32').")
     if not a.aval.size:
         return a
     limit, coefficients = _PADE[real]
@@ -131,8 +132,8 @@ def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) 
 def _columns(t, diagonal, right_side, sign: float):
     """An upper triangular F from its diagonal, column after column: `(T̃ + sign·T̃ⱼⱼ) f = right_side(F, j)`.
 
-    `T̃` is the triangular matrix that the columns are solved with; where a diagonal element vanishes the equation is left
-    undivided.
+    `T̃` is the triangular matrix that the columns are solved with; where a diagonal element vanishes the equation is
+    left undivided.
     """
     n = t.aval.shape[-1]
     eye = np.eye(n, dtype=bool)
@@ -209,8 +210,8 @@ def _sqrtm_jvp(primals, tangents):
 def funm(A, func: Callable, disp: bool = True) -> Any:
     """A function of one square matrix, by its values at the eigenvalues.
 
-    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). Eigenvalues that are close to
-    each other cost digits.
+    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). Eigenvalues that are close
+    to each other cost digits.
 
     Args:
         A: a square matrix of floats.
@@ -232,8 +233,8 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
     """
     a = matrices("funm", A) if isinstance(A, (list, tuple)) else jnp.asarray(A)
     if a.aval.ndim != 2 or a.aval.shape[0] != a.aval.shape[1]:
-        raise ValueError(f"expected square array_like input: funm takes one square matrix, got shape {a.aval.shape}. Use vmap "
-                         "for stacks of matrices.")
+        raise ValueError(f"expected square array_like input: funm takes one square matrix, got shape {a.aval.shape}. "
+                         "Use vmap for stacks of matrices.")
     t, z = schur(a, "complex")
     if not a.aval.size:
         return t if disp else (t, jnp.zeros((), dtypes.real_dtype(t.aval.dtype)))

@@ -166,7 +166,8 @@ def hadamard(n, dtype=int) -> Array:
     if dtype == np.dtype(bool):
         raise TypeError("hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype.")
     i, j = _places(n)
-    return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)        # minus where i and j share an odd count of bits
+    # minus where i and j share an odd count of bits
+    return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)
 
 
 def helmert(n, full: bool = False) -> Array:

@@ -23,15 +23,16 @@ def square(name: str, a):
     x = matrices(name, a)
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got shape "
-                         f"{shape}.")
+        raise ValueError(f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got "
+                         f"shape {shape}.")
     return x
 
 
 def solved(name: str, solve, a, b):
     """`solve(a, b)` of stacks of matrices with the same leading axes, for what users give.
 
-    `b` is one vector, a stack of vectors where it has one axis less than `a` and their size, or else stacks of matrices.
+    `b` is one vector, a stack of vectors where it has one axis less than `a` and their size, or else stacks of
+    matrices.
     """
     shape, given = a.aval.shape, b.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
@@ -54,6 +55,6 @@ def _stacked(name: str, solve, a, b):
     try:
         lead = lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
     except ValueError:
-        raise ValueError(f"{name}: the stacks of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes before "
-                         "the last two must agree or have size 1.") from None
+        raise ValueError(f"{name}: the stacks of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes "
+                         "before the last two must agree or have size 1.") from None
     return solve(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))

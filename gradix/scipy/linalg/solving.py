@@ -80,7 +80,8 @@ def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diago
     turned, conjugated = trans in (1, 2, "T", "C"), trans in (2, "C")
 
     def solution(a, b):
-        return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=turned, conjugate_a=conjugated,
+        return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=turned,
+                                           conjugate_a=conjugated,
                                            unit_diagonal=unit_diagonal)
 
     return solved("solve_triangular", solution, a, b)
@@ -109,7 +110,8 @@ def _cholesky_solution(c, b, lower: bool):
     complex_ = c.aval.dtype in COMPLEX
     y = lax.linalg.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower,
                                     conjugate_a=complex_ and not lower)
-    return lax.linalg.triangular_solve(c, y, left_side=True, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower)
+    return lax.linalg.triangular_solve(c, y, left_side=True, lower=lower, transpose_a=lower,
+                                       conjugate_a=complex_ and lower)
 
 
 def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
@@ -223,8 +225,8 @@ def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Arr
     shapes = [x.aval.shape for x in (a, b, c)]
     if any(len(s) < 2 for s in shapes) or [s[-2:] for s in shapes] != [
             (shapes[2][-2],) * 2, (shapes[2][-1],) * 2, shapes[2][-2:]]:
-        raise ValueError(f"Incompatible shapes for Sylvester equation: A: {shapes[0]} B: {shapes[1]} C: {shapes[2]}. They are "
-                         "(..., m, m), (..., n, n) and (..., m, n).")
+        raise ValueError(f"Incompatible shapes for Sylvester equation: A: {shapes[0]} B: {shapes[1]} C: {shapes[2]}. "
+                         "They are (..., m, m), (..., n, n) and (..., m, n).")
     try:
         lead = lax.broadcast_shapes(*[s[:-2] for s in shapes])
     except ValueError:

@@ -28,8 +28,8 @@ def _together(name: str, *vectors) -> list:
         lead = lax.broadcast_shapes(*[v.aval.shape[:-1] for v in vectors])
     except ValueError:
         shapes = " and ".join(str(v.aval.shape) for v in vectors)
-        raise ValueError(f"Incompatible shapes for broadcasting in {name}: {shapes}. The axes before the last must agree or "
-                         "have size 1.") from None
+        raise ValueError(f"Incompatible shapes for broadcasting in {name}: {shapes}. The axes before the last must "
+                         "agree or have size 1.") from None
     return [broadcast_to(v, (*lead, v.aval.shape[-1])) for v in vectors]
 
 
@@ -182,7 +182,8 @@ def companion(a) -> Array:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}.")
     first = -a[..., 1:] / a[..., :1]
     below = broadcast_to(jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1))
-    return lax.concatenate([first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)], a.aval.ndim - 1)
+    return lax.concatenate([first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)],
+                           a.aval.ndim - 1)
 
 
 def fiedler(a) -> Array:
@@ -266,8 +267,8 @@ def leslie(f, s) -> Array:
     if n < 2:
         raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.aval.shape}.")
     if s.aval.shape[-1] != n - 1:
-        raise ValueError("Incorrect lengths for f and s. The length of s along the last axis must be one less than the length "
-                         f"of f; got f shape {f.aval.shape} and s shape {s.aval.shape}.")
+        raise ValueError("Incorrect lengths for f and s. The length of s along the last axis must be one less than "
+                         f"the length of f; got f shape {f.aval.shape} and s shape {s.aval.shape}.")
     f, s = _together("leslie", f, s)
     below = jnp.where(jnp.eye(n - 1, n, dtype=bool), s[..., :, None], np.zeros((), s.aval.dtype))
     return lax.concatenate([f[..., None, :], below], f.aval.ndim - 1)

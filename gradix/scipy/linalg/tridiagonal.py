@@ -15,7 +15,8 @@ from gradix.numpy.promotion import as_operand
 _FLOATS = (np.dtype("float32"), np.dtype("float64"), np.dtype("complex64"), np.dtype("complex128"))
 
 
-def eigh_tridiagonal(d, e, *, eigvals_only: bool = False, select: str = "a", select_range: tuple[float, float] | None = None,
+def eigh_tridiagonal(d, e, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: tuple[float, float] | None = None,
                      tol: float | None = None, key=None) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of a Hermitian tridiagonal matrix.
 
@@ -59,12 +60,14 @@ def eigh_tridiagonal(d, e, *, eigvals_only: bool = False, select: str = "a", sel
 def _check(d, e) -> None:
     if d.aval.dtype != e.aval.dtype:
         raise TypeError("diagonal and off-diagonal values must have same dtype, got "
-                        f"{dtypes.dtype_name(d.aval.dtype)} and {dtypes.dtype_name(e.aval.dtype)}. Convert one with .astype(...).")
+                        f"{dtypes.dtype_name(d.aval.dtype)} and {dtypes.dtype_name(e.aval.dtype)}. Convert one with "
+                        ".astype(...).")
     if d.aval.dtype not in _FLOATS:
         raise TypeError("Only float32, float64, complex64 and complex128 are supported by eigh_tridiagonal, got "
                         f"{dtypes.dtype_name(d.aval.dtype)}. Convert both with .astype('float32').")
     if d.aval.ndim != 1 or e.aval.ndim != 1 or e.aval.shape[0] != max(d.aval.shape[0] - 1, 0):
-        raise TypeError(f"eigh_tridiagonal needs a diagonal of shape (n,) and one above of shape (n - 1,), got {d.aval.shape} "
+        raise TypeError("eigh_tridiagonal needs a diagonal of shape (n,) and one above of shape (n - 1,), got "
+                        f"{d.aval.shape} "
                         f"and {e.aval.shape}. Use vmap for several matrices.")
 
 
@@ -72,8 +75,8 @@ def _range(select: str, select_range, n: int) -> tuple[int, int]:
     if select not in ("a", "i", "v"):
         raise ValueError(f"select must have a value in {{'a', 'i', 'v'}}, got {select!r}.")
     if select == "v":
-        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented: how many eigenvalues lie between two "
-                                  "values is not known while compiling. Take all, and mask those outside.")
+        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented: how many eigenvalues lie "
+                                  "between two values is not known while compiling. Take all, and mask those outside.")
     if select == "a":
         return 0, n
     if select_range is None:

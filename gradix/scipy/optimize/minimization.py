@@ -17,8 +17,8 @@ class OptimizeResults(NamedTuple):
     Attributes:
         x: the place.
         success: whether the gradient is as small as asked.
-        status: 0 converged, 1 stopped after `maxiter` steps, 3 no place found between two that bracket a lower one, 5 no
-            such two found.
+        status: 0 converged, 1 stopped after `maxiter` steps, 3 no place found between two that bracket a lower one, 5
+            no such two found.
         fun: the value there.
         jac: the gradient there.
         hess_inv: the estimate of the inverse of the Hessian.
@@ -45,8 +45,8 @@ def minimize(fun: Callable, x0, args: tuple = (), *, method: str, tol: float | N
              options: Mapping[str, Any] | None = None) -> OptimizeResults:
     """A place where a function of a vector is least, nearby; compiles and maps.
 
-    J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithm 6.1, with a line search for the strong Wolfe conditions
-    (3.5, 3.6), and for the approximate ones of W. Hager, H. Zhang (2005) where rounding hides the others.
+    J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithm 6.1, with a line search for the strong Wolfe
+    conditions (3.5, 3.6), and for the approximate ones of W. Hager, H. Zhang (2005) where rounding hides the others.
 
     Args:
         fun: `fun(x, *args)` gives a number; it is differentiated.
@@ -54,9 +54,9 @@ def minimize(fun: Callable, x0, args: tuple = (), *, method: str, tol: float | N
         args: further arguments, a tuple.
         method: must be "BFGS".
         tol: the same as the option `gtol`.
-        options: `gtol`, the norm of the gradient that suffices (1e-5); `norm`, which norm (infinity, so the largest element);
-            `maxiter`, after how many steps to stop (200 for each unknown); `line_search_maxiter`, how many places to try
-            for one step (20).
+        options: `gtol`, the norm of the gradient that suffices (1e-5); `norm`, which norm (infinity, so the largest
+            element); `maxiter`, after how many steps to stop (200 for each unknown); `line_search_maxiter`, how many
+            places to try for one step (20).
 
     Raises:
         ValueError: an unknown method.
@@ -71,8 +71,8 @@ def minimize(fun: Callable, x0, args: tuple = (), *, method: str, tol: float | N
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to minimize must be a tuple, got {args!r}. Write ({args!r},) for one argument.")
     if not isinstance(method, str) or method.lower() != "bfgs":
-        raise ValueError(f"Method {method} not recognized; minimize has 'BFGS'. scipy.optimize.minimize has others, and takes "
-                         "value_and_grad(fun) with jac=True.")
+        raise ValueError(f"Method {method} not recognized; minimize has 'BFGS'. scipy.optimize.minimize has others, "
+                         "and takes value_and_grad(fun) with jac=True.")
     options = dict(options or {})
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
@@ -91,8 +91,8 @@ def _vector(x0):
     if x.aval.dtype not in INEXACT or x.aval.dtype in COMPLEX:
         raise TypeError(f"x0 must hold floats, since fun is differentiated; got dtype {x.aval.dtype}.")
     if x.aval.ndim != 1:
-        raise TypeError(f"x0 must be a vector, got shape {x.aval.shape}. flatten_util.ravel_pytree makes a vector of any "
-                        "arrays, and tells the way back.")
+        raise TypeError(f"x0 must be a vector, got shape {x.aval.shape}. flatten_util.ravel_pytree makes a vector of "
+                        "any arrays, and tells the way back.")
     return x
 
 

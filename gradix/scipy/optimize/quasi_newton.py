@@ -47,7 +47,8 @@ def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_s
     state = _State(x0, f, g, jnp.eye(n, dtype=dtype), f + jnp.sqrt(jnp.sum(g * g)) / 2, int_(0), int_(1), int_(0))
     end = lax.while_loop(going, lambda s: _step(value_and_gradient, s, line_search_maxiter), state)
     success = size(end.g) < gtol
-    status = jnp.where(success, CONVERGED, jnp.where(end.failed > 0, end.failed, jnp.where(jnp.isfinite(end.f), STEPS, SEARCH_FAILED)))
+    status = jnp.where(success, CONVERGED,
+                       jnp.where(end.failed > 0, end.failed, jnp.where(jnp.isfinite(end.f), STEPS, SEARCH_FAILED)))
     return end.x, success, status, end.f, end.g, end.inverse, end.evaluations, end.evaluations, end.steps
 
 
@@ -61,9 +62,11 @@ def _step(value_and_gradient, state: _State, tries) -> _State:
     slope = jnp.where(uphill, -jnp.dot(state.g, state.g, precision="highest"), slope)
     guess = jnp.minimum(1, 2.02 * (state.f - state.f_before) / slope)
     guess = jnp.where(guess > 0, guess, 1).astype(direction.aval.dtype)
-    found, count, failed = search(value_and_gradient, state.x, direction, Point(guess * 0, state.f, slope, state.g), guess, tries)
+    found, count, failed = search(value_and_gradient, state.x, direction, Point(guess * 0, state.f, slope, state.g),
+                                  guess, tries)
     move, change = found.at * direction, found.gradient - state.g
-    return _State(state.x + move, found.value, found.gradient, _updated(inverse, move, change), state.f, state.steps + 1,
+    return _State(state.x + move, found.value, found.gradient, _updated(inverse, move, change), state.f,
+                  state.steps + 1,
                   state.evaluations + count, failed)
 
 

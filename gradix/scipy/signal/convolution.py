@@ -17,9 +17,10 @@ def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None)
 
     Args:
         in1: an array.
-        in2: another, of the same rank; neither is smaller along one axis and larger along another unless `mode` is "full".
-        mode: "full" for every place where they overlap, "same" for the middle part of it with the shape of `in1`, "valid"
-            for the places where they overlap wholly.
+        in2: another, of the same rank; neither is smaller along one axis and larger along another unless `mode` is
+            "full".
+        mode: "full" for every place where they overlap, "same" for the middle part of it with the shape of `in1`,
+            "valid" for the places where they overlap wholly.
         method: "direct", "fft", or "auto" for "direct".
         precision: of the products, as for `lax.dot`; not for "fft".
 
@@ -148,7 +149,8 @@ def _arrays(name: str, in1, in2) -> list:
 
 def _matrices(name: str, in1, in2, boundary, fillvalue) -> list:
     if boundary != "fill" or fillvalue != 0:
-        raise NotImplementedError(f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and {fillvalue!r}. "
+        raise NotImplementedError(f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and "
+                                  f"{fillvalue!r}. "
                                   "Pad the first array with jnp.pad, and use mode='valid'.")
     x, y = promote_dtypes_inexact(name, in1, in2)
     if x.aval.ndim != 2 or y.aval.ndim != 2:
@@ -185,7 +187,8 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, later: int = 0
         raise ValueError(f"Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
     axes = range(x.aval.ndim)
     if not x.aval.size or not y.aval.size:
-        raise ValueError(f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and {y.aval.shape} in "
+        raise ValueError(f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
+                         f"{y.aval.shape} in "
                          f"{name}.")
     larger = _first_is_larger(x, y, axes) if mode != "full" else True
     if not x.aval.ndim:
@@ -217,7 +220,8 @@ def _by_transforms(x, y, mode: str, axes):
     axes = axes_of(tuple(axes) if isinstance(axes, (list, tuple)) else axes, x.aval.ndim)
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     if any(x.aval.shape[i] != y.aval.shape[i] for i in rest):
-        raise ValueError(f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} axes={axes}")
+        raise ValueError(f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} "
+                         f"axes={axes}")
     if mode == "valid":
         _first_is_larger(x, y, axes)
     shape = [m if i in rest else max(m + n - 1, 0) for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))]

@@ -30,7 +30,8 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
         Array([-1.333, -0.333,  1.667], dtype=float32)
     """
     if overwrite_data is not None:
-        raise NotImplementedError("overwrite_data argument not implemented: arrays are immutable. Use the array returned.")
+        raise NotImplementedError("overwrite_data argument not implemented: arrays are immutable. Use the array "
+                                  "returned.")
     if type not in ("constant", "linear"):
         raise ValueError(f"Trend type must be 'linear' or 'constant', got {type!r}.")
     x = inexact_operand("detrend", data)
@@ -41,8 +42,8 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
         return x - jnp.mean(x, axis, keepdims=True)
     ends = sorted({0, n, *[int(b) for b in np.ravel(np.asarray(bp))]})
     if ends[0] < 0 or ends[-1] > n:
-        raise ValueError(f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} for "
-                         f"length {n}.")
+        raise ValueError(f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} "
+                         f"for length {n}.")
     parts = [lax.slice_in_dim(x, a, b, axis=axis) for a, b in zip(ends, ends[1:])]
     return lax.concatenate([_without_line(p, axis) for p in parts], axis) if parts else x
 

@@ -38,7 +38,8 @@ def overlap_add(x, step: int):
     x = lax.pad(x, zero, [*[(0, 0, 0)] * (rank - 1), (0, per * step - length, 0)])
     total = None
     for i in range(per):
-        block = lax.pad(x[..., i * step:(i + 1) * step], zero, [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)])
+        block = lax.pad(x[..., i * step:(i + 1) * step], zero,
+                        [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)])
         total = block if total is None else total + block
     return lax.reshape(total, (*lead, (count + per - 1) * step))[..., :(count - 1) * step + length]
 
@@ -56,7 +57,8 @@ def window_of(window, nperseg: int | None, size: int, dtype):
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
     if isinstance(window, (str, tuple)):
         if nperseg is not None and nperseg > size:
-            warnings.warn(f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.", stacklevel=5)
+            warnings.warn(f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.",
+                          stacklevel=5)
         nperseg = min(256 if nperseg is None else nperseg, size)
         return jnp.asarray(_signal.get_window(window, nperseg).astype(dtype)), nperseg
     values = as_operand("window", jnp.asarray(window))
@@ -88,8 +90,8 @@ def extended(x, boundary: str | None, n: int):
     if boundary is None or not n:
         return x
     if boundary in ("even", "odd") and n > x.aval.shape[-1] - 1:
-        raise ValueError(f"The extension length n ({n}) is too big: it must not exceed the length of the signal less 1, "
-                         f"which is {x.aval.shape[-1] - 1}.")
+        raise ValueError(f"The extension length n ({n}) is too big: it must not exceed the length of the signal less "
+                         f"1, which is {x.aval.shape[-1] - 1}.")
     widths = [(0, 0)] * (x.aval.ndim - 1) + [(n, n)]
     if boundary == "zeros":
         return jnp.pad(x, widths)

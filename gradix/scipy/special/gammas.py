@@ -135,8 +135,8 @@ def polygamma(n, x) -> Array:
     """
     n = as_operand("polygamma", n)
     if n.aval.dtype in INEXACT:
-        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it with "
-                         ".astype(int).")
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it "
+                         "with .astype(int).")
     n, x = _real("polygamma", n, x)
     return lax.polygamma(*jnp.broadcast_arrays(n, x))
 
@@ -273,8 +273,8 @@ def factorial(n, exact: bool = False) -> Array:
         Array(24., dtype=float32, weak_type=True)
     """
     if exact:
-        raise NotImplementedError("factorial: exact=True is not supported, since arrays hold no integers of any size; use "
-                                  "math.factorial.")
+        raise NotImplementedError("factorial: exact=True is not supported, since arrays hold no integers of any size; "
+                                  "use math.factorial.")
     n, = _real("factorial", n)
     return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)
 
@@ -318,4 +318,5 @@ def poch(z, m) -> Array:
         Array(24., dtype=float32)
     """
     z, m = _real("poch", z, m)
-    return jnp.where(m == 0, 1, jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)).astype(z.aval.dtype)
+    return jnp.where(m == 0, 1,
+                     jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)).astype(z.aval.dtype)

@@ -44,8 +44,8 @@ def _operands(name: str, *xs):
 def hyp1f1(a, b, x) -> Array:
     """Kummer's confluent hypergeometric function `₁F₁(a; b; x)`, of real numbers.
 
-    By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out (DLMF 13.2.2, 13.2.39,
-    13.7.1).
+    By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out (DLMF 13.2.2,
+    13.2.39, 13.7.1).
 
     Args:
         a, b, x: real numbers, which broadcast.
@@ -77,7 +77,8 @@ def _hyp1f1(a, b, x):
     for k in range(24):
         term = term * (bottom - top + k) * (1 - top + k) / ((k + 1) * w)
         tail = tail + jnp.where(far, term, 0)
-    size = lax.lgamma(bottom) - lax.lgamma(jnp.where(far, top, 1)) + (top - bottom) * jnp.log(w) + jnp.where(turned, 0, w)
+    size = lax.lgamma(bottom) - lax.lgamma(jnp.where(far, top,
+                                                     1)) + (top - bottom) * jnp.log(w) + jnp.where(turned, 0, w)
     sign = gammasgn(bottom) * gammasgn(jnp.where(far, top, 1))
     value = jnp.where(far, sign * jnp.exp(jnp.where(far, size, 0)) * tail, value)
     return jnp.where(pole, np.inf, jnp.where(jnp.isnan(a + b + x), np.nan, value))
@@ -88,8 +89,8 @@ def _hyp1f1(a, b, x):
 def hyp2f1(a, b, c, x) -> Array:
     """Gauss's hypergeometric function `₂F₁(a, b; c; x)`, of real numbers with x ≤ 1.
 
-    By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1, 15.8.1, 15.8.4). Near 1 with
-    `c - a - b` an integer the series itself is summed, which takes many terms.
+    By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1, 15.8.1, 15.8.4). Near
+    1 with `c - a - b` an integer the series itself is summed, which takes many terms.
 
     Args:
         a, b, c, x: real numbers, which broadcast.
@@ -118,7 +119,8 @@ def _hyp2f1(a, b, c, x):
     z = jnp.where(near | (~ends & (y >= 1)) | ~jnp.isfinite(y), 0, y)
     value = _gauss(a, second, bottom, z)
     value = jnp.where(near, _around_one(a, second, bottom, jnp.where(near, y, 0.95)), value)
-    at_one = jnp.where(excess > 0, _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second), np.inf)
+    at_one = jnp.where(excess > 0,
+                       _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second), np.inf)
     value = jnp.where((y == 1) & ~ends, at_one, value)
     value = jnp.where(turned, value * jnp.exp(-a * jnp.log1p(jnp.where(turned, -x, 0))), value)
     value = jnp.where((x > 1) & ~ends, np.nan, value)

@@ -45,8 +45,8 @@ class gaussian_kde:
     def __init__(self, dataset, bw_method=None, weights=None):
         dataset = jnp.atleast_2d(jnp.asarray(dataset))
         if dataset.aval.dtype in COMPLEX:
-            raise NotImplementedError("gaussian_kde does not support complex data. Give real and imaginary parts as two "
-                                      "dimensions.")
+            raise NotImplementedError("gaussian_kde does not support complex data. Give real and imaginary parts as "
+                                      "two dimensions.")
         if dataset.size < 2:
             raise ValueError(f"`dataset` input should have multiple elements; got shape {dataset.shape}.")
         count = dataset.shape[1]
@@ -118,7 +118,8 @@ class gaussian_kde:
         if self.d != 1:
             raise ValueError(f"integrate_box_1d() only handles 1D pdfs; this one has {self.d} dimensions.")
         if jnp.ndim(low) or jnp.ndim(high):
-            raise ValueError(f"the limits of integration in integrate_box_1d must be scalars, got shapes {jnp.shape(low)} and "
+            raise ValueError("the limits of integration in integrate_box_1d must be scalars, got shapes "
+                             f"{jnp.shape(low)} and "
                              f"{jnp.shape(high)}.")
         width = jnp.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / width) for end in (low, high)]
@@ -126,8 +127,8 @@ class gaussian_kde:
 
     def integrate_box(self, low_bounds, high_bounds, maxpts=None):
         """Not there: it needs the probability of a box under a normal distribution of several dimensions."""
-        raise NotImplementedError("gaussian_kde.integrate_box is not implemented. In one dimension use integrate_box_1d; "
-                                  "otherwise take the mean of resample() within the box.")
+        raise NotImplementedError("gaussian_kde.integrate_box is not implemented. In one dimension use "
+                                  "integrate_box_1d; otherwise take the mean of resample() within the box.")
 
     def integrate_kde(self, other):
         """The integral of the product of two densities."""
@@ -154,7 +155,8 @@ class gaussian_kde:
 
     def set_bandwidth(self, bw_method=None):
         """Not there: estimates do not change; make another one."""
-        raise NotImplementedError("gaussian_kde is immutable: make another one with gaussian_kde(dataset, bw_method=...).")
+        raise NotImplementedError("gaussian_kde is immutable: make another one with gaussian_kde(dataset, "
+                                  "bw_method=...).")
 
     def _points(self, points):
         points = jnp.atleast_2d(jnp.asarray(points))

@@ -30,7 +30,8 @@ def logpdf(x, mean, cov, allow_singular: None = None):
         Array(-1.8379, dtype=float32)
     """
     if allow_singular is not None:
-        raise NotImplementedError("multivariate_normal: allow_singular is not supported; a singular covariance has no density.")
+        raise NotImplementedError("multivariate_normal: allow_singular is not supported; a singular covariance has no "
+                                  "density.")
     x, mean, cov = arguments("multivariate_normal.logpdf", x, mean, cov)
     if not mean.aval.shape:
         return norm.logpdf(x, mean, jnp.sqrt(cov))
@@ -38,8 +39,8 @@ def logpdf(x, mean, cov, allow_singular: None = None):
     if not cov.aval.shape:
         cov = cov * jnp.eye(n, dtype=cov.dtype)
     if cov.aval.ndim < 2 or cov.aval.shape[-2:] != (n, n) or x.aval.shape[-1:] not in ((n,), (1,)):
-        raise ValueError("multivariate_normal.logpdf got incompatible shapes: x of shape (..., n), mean (..., n) and cov (..., n, "
-                         f"n) are needed, got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}.")
+        raise ValueError("multivariate_normal.logpdf got incompatible shapes: x of shape (..., n), mean (..., n) and "
+                         f"cov (..., n, n) are needed, got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}.")
     off = x - mean
     lead = lax.broadcast_shapes(off.aval.shape[:-1], cov.aval.shape[:-2])
     off = broadcast_to(off, (*lead, n))

@@ -23,10 +23,11 @@ def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
     if nan_policy == "raise":
-        raise NotImplementedError(f"{name}: nan_policy='raise' is not supported, since values are not known while compiling. "
-                                  "Check jnp.isnan(a).any() outside.")
+        raise NotImplementedError(f"{name}: nan_policy='raise' is not supported, since values are not known while "
+                                  "compiling. Check jnp.isnan(a).any() outside.")
     if nan_policy not in allowed:
-        raise NotImplementedError(f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: a[~jnp.isnan(a)].")
+        raise NotImplementedError(f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: "
+                                  "a[~jnp.isnan(a)].")
 
 
 def _ordered(x, axis):
@@ -65,7 +66,8 @@ def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool 
         count = jnp.zeros_like(value)
     else:
         rows = jnp.sort(rows, axis=-1)
-        same = (rows[..., 1:] == rows[..., :-1]) | ((rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1]))
+        same = (rows[..., 1:] == rows[...,
+                                      :-1]) | ((rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1]))
         numbers = lax.iota(np.int32, n)
         starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
         lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
@@ -83,8 +85,8 @@ def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy:
 
     Args:
         a: the array.
-        method: of equal elements, "average" gives all the mean of their ranks, "min" the least, "max" the largest, "dense"
-            the least without gaps behind, "ordinal" each another by its place.
+        method: of equal elements, "average" gives all the mean of their ranks, "min" the least, "max" the largest,
+            "dense" the least without gaps behind, "ordinal" each another by its place.
         axis: the axis; None for all elements in one row.
         nan_policy: must be "propagate": a row with NaN is NaN.
 

@@ -24,7 +24,8 @@ def logpdf(x, df, loc=0, scale=1):
     z = (x - loc) / scale
     half = df / 2
     # B(df/2, 1/2) does not cancel for many degrees of freedom, as two values of log Γ would.
-    return -betaln(half, jnp.full_like(half, 0.5)) - jnp.log(df) / 2 - jnp.log(scale) - (half + 0.5) * jnp.log1p(z * z / df)
+    return -betaln(half, jnp.full_like(half,
+                                       0.5)) - jnp.log(df) / 2 - jnp.log(scale) - (half + 0.5) * jnp.log1p(z * z / df)
 
 
 def pdf(x, df, loc=0, scale=1):

@@ -16,7 +16,8 @@ from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
     """x with `A x = b`, for any map, by minimal residuals in Krylov spaces.
 
-    Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems" (1986).
+    Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems"
+    (1986).
 
     Args:
         A: a matrix, or a function of pytrees like `b`.

@@ -15,7 +15,8 @@ def floats(name: str, x, *last: int):
     """
     x = inexact_operand(name, jnp.asarray(x))
     if x.aval.shape[x.aval.ndim - len(last):] != last or x.aval.ndim < len(last):
-        raise ValueError(f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got {x.aval.shape}.")
+        raise ValueError(f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got "
+                         f"{x.aval.shape}.")
     return x
 
 
@@ -167,6 +168,6 @@ def rotated(q, vectors, inverse: bool):
     try:
         lax.broadcast_shapes(matrix.aval.shape[:-2], vectors.aval.shape[:-1])
     except ValueError:
-        raise ValueError(f"Rotation.apply: {q.aval.shape[:-1]} rotations and vectors of shape {vectors.aval.shape} do not "
-                         "broadcast: their numbers must agree, or one of them be 1.") from None
+        raise ValueError(f"Rotation.apply: {q.aval.shape[:-1]} rotations and vectors of shape {vectors.aval.shape} do "
+                         "not broadcast: their numbers must agree, or one of them be 1.") from None
     return jnp.sum(matrix * vectors[..., None, :], -1)

@@ -116,8 +116,8 @@ class Rotation(NamedTuple):
             degrees: give degrees.
 
         Returns:
-            The second angle between -90° and 90° for three different axes, between 0° and 180° for two. Where it is at an
-            end, and only a sum or difference of the others is determined, the third is zero.
+            The second angle between -90° and 90° for three different axes, between 0° and 180° for two. Where it is at
+            an end, and only a sum or difference of the others is determined, the third is zero.
         """
         angles = quaternions.to_euler(seq, self.quat)
         return jnp.rad2deg(angles) if degrees else angles
@@ -164,7 +164,8 @@ class Rotation(NamedTuple):
             weights: one for each rotation; equal by default.
         """
         count = len(self)
-        q, w = promote_dtypes_inexact("Rotation.mean", self.quat, jnp.ones(count) if weights is None else jnp.asarray(weights))
+        q, w = promote_dtypes_inexact("Rotation.mean", self.quat,
+                                      jnp.ones(count) if weights is None else jnp.asarray(weights))
         if w.shape != (count,):
             raise ValueError("Expected `weights` to have number of values equal to number of rotations, got "
                              f"{w.shape[0] if w.ndim else 1} values and {count} rotations.")
