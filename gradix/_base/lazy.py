@@ -31,6 +31,9 @@ class LazyModule:
     def __dir__(self):
         return dir(_import(self._lazy_name))
 
+    def __reduce__(self):
+        return lazy_module, (self._lazy_name,)
+
     def __repr__(self):
         return f"<lazy module {self._lazy_name!r}>"
 
