@@ -68,7 +68,7 @@ from gradix.numpy import methods as _methods        # installs the methods of ar
 with on_demand(globals()):
     from gradix.compat import install_as_jax as install_as_jax
     from gradix._core.named_sharding import NamedSharding as NamedSharding
-    from gradix._core.sharding import PartitionSpec as P, Shard as Shard
+    from gradix._core.sharding import P as P, Shard as Shard
     from gradix._api.derivatives.autodiff import (
         grad as grad,
         jvp as jvp,
@@ -137,7 +137,7 @@ with on_demand(globals()):
     from gradix._api.mapping.shard_map import shard_map as shard_map, smap as smap
     from gradix._api.derivatives.checkpoint import (
         checkpoint as checkpoint,
-        checkpoint as remat,
+        remat as remat,
         checkpoint_policies as checkpoint_policies,
     )
     from gradix._api.callbacks import pure_callback as pure_callback

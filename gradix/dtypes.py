@@ -6,16 +6,16 @@ Example:
     (dtype('int16'), 4)
 """
 from gradix._core.dtypes import (
-    TypePromotionError,
-    bfloat16,
-    canonicalize_dtype,
-    extended,
-    finfo,
-    float0,
-    iinfo,
-    issubdtype,
-    itemsize_bits,
-    prng_key,
-    result_type,
-    scalar_type_of,
+    TypePromotionError as TypePromotionError,
+    bfloat16 as bfloat16,
+    canonicalize_dtype as canonicalize_dtype,
+    extended as extended,
+    finfo as finfo,
+    float0 as float0,
+    iinfo as iinfo,
+    issubdtype as issubdtype,
+    itemsize_bits as itemsize_bits,
+    prng_key as prng_key,
+    result_type as result_type,
+    scalar_type_of as scalar_type_of,
 )

@@ -1,12 +1,17 @@
 """What a user's type checker sees: a marker of types, the members of arrays, and return types of public functions."""
 import ast
+import importlib
 import inspect
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import gradix
 import gradix.numpy as jnp
+from tests import typical_programs
 
 PACKAGE = Path(gradix.__file__).parent
 INTERFACE = PACKAGE / "_core/array_interface.pyi"
@@ -59,12 +64,50 @@ def test_the_interface_declares_the_members_that_arrays_have():
             assert _parameters(found[name]) == list(inspect.signature(member).parameters), name
 
 
-def test_a_users_program_is_checked(tmp_path):
+FACES = ("gradix", "gradix.numpy", "gradix.numpy.linalg", "gradix.numpy.fft", "gradix.lax", "gradix.lax.linalg", "gradix.random",
+         "gradix.nn", "gradix.nn.initializers", "gradix.scipy.linalg", "gradix.scipy.special", "gradix.scipy.stats", "gradix.scipy.signal",
+         "gradix.scipy.optimize", "gradix.scipy.sparse.linalg", "gradix.tree", "gradix.tree_util", "gradix.sharding", "gradix.export",
+         "gradix.debug", "gradix.experimental.checkify", "gradix.errors", "gradix.typing", "gradix.stages")
+
+
+def _programs(folder: Path) -> list[str]:
+    """Programs for checkers: those of users, and one that names each public name."""
+    (folder / "typical_programs.py").write_text(Path(__file__).with_name("typical_programs.py").read_text("utf-8"))
+    lines = []
+    for i, face in enumerate(FACES):
+        module = importlib.import_module(face)
+        lines += [f"import {face} as m{i}", *[f"x = m{i}.{n}" for n, v in [(n, getattr(module, n)) for n in dir(module) if n[0] != "_"]
+                                              if not inspect.ismodule(v) and getattr(v, "__module__", "") not in ("typing", "__future__")]]
+    (folder / "names.py").write_text("from typing import Any\nx: Any\n" + "\n".join(lines))
+    return ["typical_programs.py", "names.py"]
+
+
+def test_programs_of_users_are_checked(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"),
-               str(tmp_path / "program.py")]
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent", "--check-untyped-defs",
+               "--no-implicit-reexport", "--cache-dir", str(tmp_path / "cache"), "program.py", *_programs(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""})
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stdout + done.stderr
-    assert 'expression has type "Array", variable has type "str"' in lines[0]
+    assert lines[0].startswith("program.py:") and 'expression has type "Array", variable has type "str"' in lines[0]
+
+
+def test_typical_programs_run():
+    typical_programs.main()
+
+
+@pytest.mark.slow
+def test_programs_of_users_are_checked_by_pyright(tmp_path):
+    pytest.importorskip("pyright")
+    _programs(tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
+    for package in (PACKAGE, Path(np.__file__).parent):            # as installed: pyright then asks what a package exports
+        (packages / package.name).symlink_to(package)
+    (tmp_path / "pyrightconfig.json").write_text('{"include": ["typical_programs.py", "names.py"], "typeCheckingMode": "standard"}')
+    done = subprocess.run([sys.executable, "-m", "pyright", "-p", ".", "--pythonpath", str(tmp_path / "env" / "bin" / "python")],
+                          capture_output=True, text=True, timeout=500, cwd=tmp_path)
+    if "error:" not in done.stdout and "0 errors" not in done.stdout:
+        pytest.skip(f"pyright does not run here: {done.stdout[-200:]}{done.stderr[-200:]}")
+    assert "0 errors" in done.stdout, done.stdout

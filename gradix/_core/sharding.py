@@ -245,3 +245,6 @@ class Shard:
     def __repr__(self) -> str:
         return (f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
                 f"data={self.data})")
+
+
+P = PartitionSpec

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -125,6 +125,14 @@ def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomor
     return grad_f
 
 
+@overload
+def jvp(fun: Callable, primals, tangents, has_aux: Literal[False] = False) -> tuple[Any, Any]: ...
+
+
+@overload
+def jvp(fun: Callable, primals, tangents, has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
+
+
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """The value of `fun` at `primals`, and its derivative along `tangents`.
 
@@ -166,6 +174,14 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     return (*result, aux) if has_aux else result
 
 
+@overload
+def vjp(fun: Callable, *primals, has_aux: Literal[False] = False, reduce_axes=()) -> tuple[Any, Callable[..., Any]]: ...
+
+
+@overload
+def vjp(fun: Callable, *primals, has_aux: Literal[True], reduce_axes=()) -> tuple[Any, Callable[..., Any], Any]: ...
+
+
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """The value of `fun` at `primals`, and the function that pulls cotangents back.
 
@@ -196,6 +212,14 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
                     [y.aval for y in ys], args=leaves)
     out = flat.out_tree.unflatten(ys)
     return (out, pull, aux) if has_aux else (out, pull)
+
+
+@overload
+def linearize(fun: Callable, *primals, has_aux: Literal[False] = False) -> tuple[Any, Callable[..., Any]]: ...
+
+
+@overload
+def linearize(fun: Callable, *primals, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 def linearize(fun: Callable, *primals, has_aux: bool = False):

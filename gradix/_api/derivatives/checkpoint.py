@@ -163,3 +163,5 @@ checkpoint_policies = SimpleNamespace(
     save_from_both_policies=save_from_both_policies,
     save_and_offload_only_these_names=save_and_offload_only_these_names,
 )
+
+remat = checkpoint

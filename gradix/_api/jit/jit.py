@@ -8,7 +8,7 @@ import types
 import weakref
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -94,7 +94,10 @@ def jitted_functions() -> list[JitFunction]:
     return list(_functions)
 
 
-class JitFunction:
+_Result = TypeVar("_Result")
+
+
+class JitFunction(Generic[_Result]):
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
     __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
@@ -113,7 +116,7 @@ class JitFunction:
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)     # calls with arguments that are no arrays of ours
         _functions.add(self)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> _Result:
         next(self._calls)
         result = self._first(args, kwargs)
         return result if result is not MISS else self._call(args, kwargs)
@@ -371,6 +374,22 @@ class JitFunction:
 def _bound_axes() -> list:
     """The named axes a trace may use: a program depends on their sizes."""
     return [(name, t.size) for name, t in state.axes.items()]
+
+
+@overload
+def jit(fun: Callable[..., _Result], /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
+        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ..., device: Any = ...,
+        backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
+        max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
+        symbolic: Any = ..., check: str | None = ...) -> JitFunction[_Result]: ...
+
+
+@overload
+def jit(fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
+        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ..., device: Any = ...,
+        backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
+        max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
+        symbolic: Any = ..., check: str | None = ...) -> Callable[[Callable[..., _Result]], JitFunction[_Result]]: ...
 
 
 def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,

@@ -130,3 +130,6 @@ def betainc(a, b, x) -> Array:
         Array(0.5, dtype=float32, weak_type=True)
     """
     return bind(betainc_p, operands("betainc", a, b, x), {})
+
+
+regularized_incomplete_beta_p = betainc_p

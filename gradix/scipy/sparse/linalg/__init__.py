@@ -1,7 +1,7 @@
 """Solvers of linear equations that need products only, as `scipy.sparse.linalg`."""
-from gradix.scipy.sparse.linalg.conjugate_gradients import cg
-from gradix.scipy.sparse.linalg.minimal_residuals import gmres
-from gradix.scipy.sparse.linalg.stabilized_gradients import bicgstab
+from gradix.scipy.sparse.linalg.conjugate_gradients import cg as cg
+from gradix.scipy.sparse.linalg.minimal_residuals import gmres as gmres
+from gradix.scipy.sparse.linalg.stabilized_gradients import bicgstab as bicgstab
 from gradix._base.listing import listing as _listing
 
 __dir__ = _listing(__name__)

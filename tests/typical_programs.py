@@ -1,0 +1,208 @@
+"""Programs as users write them with types, for type checkers: none of them has anything to say. `tests/test_typing.py` asks them."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gradix
+import gradix.numpy as jnp
+from gradix import Array, lax, nn, random
+from gradix.typing import ArrayLike
+
+Params = dict[str, Array]
+
+
+# -- a network, trained ----------------------------------------------------------------------------------------------
+
+def init(key: Array, sizes: list[int]) -> list[Params]:
+    keys = random.split(key, len(sizes) - 1)
+    return [{"w": random.normal(k, (m, n)) / jnp.sqrt(m), "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes[:-1], sizes[1:])]
+
+
+def predict(params: list[Params], x: Array) -> Array:
+    for layer in params[:-1]:
+        x = nn.relu(x @ layer["w"] + layer["b"])
+    return x @ params[-1]["w"] + params[-1]["b"]
+
+
+def loss(params: list[Params], x: Array, y: Array) -> Array:
+    return -jnp.mean(jnp.sum(nn.log_softmax(predict(params, x)) * nn.one_hot(y, 10), axis=-1))
+
+
+@gradix.jit
+def step(params: list[Params], x: Array, y: Array) -> tuple[list[Params], Array]:
+    value, grads = gradix.value_and_grad(loss)(params, x, y)
+    return gradix.tree.map(lambda p, g: p - 1e-3 * g, params, grads), value
+
+
+def batches(seed: int) -> Iterator[tuple[Array, Array]]:
+    rng = np.random.default_rng(seed)
+    while True:
+        yield jnp.asarray(rng.normal(size=(8, 4)), dtype=jnp.float32), jnp.asarray(rng.integers(0, 10, 8))
+
+
+def train() -> float:
+    params = init(random.key(0), [4, 16, 10])
+    value: Array = jnp.inf * jnp.ones(())
+    for _, (x, y) in zip(range(3), batches(0)):
+        params, value = step(params, x, y)
+    x, y = next(batches(1))
+    accuracy = (jnp.argmax(predict(params, x), axis=-1) == y).mean()
+    print(f"{value:.3f} {accuracy.item():.2f}")
+    return float(value)
+
+
+# -- state in named tuples and dataclasses, loops ----------------------------------------------------------------------
+
+class Adam(NamedTuple):
+    mean: Params
+    square: Params
+    updates: Array
+
+
+@gradix.tree_util.register_dataclass
+@dataclass
+class State:
+    position: Array
+    velocity: Array
+    steps: int = 0
+
+
+def update(params: Params, state: Adam, grads: Params) -> tuple[Params, Adam]:
+    mean = gradix.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state.mean, grads)
+    square = gradix.tree.map(lambda s, g: 0.999 * s + 0.001 * g ** 2, state.square, grads)
+    new = gradix.tree.map(lambda p, m, s: p - 0.01 * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
+    return new, Adam(mean, square, state.updates + 1)
+
+
+def simulate(state: State, dt: ArrayLike, n: int) -> tuple[State, Array]:
+    def body(s: State, _: Any) -> tuple[State, Array]:
+        velocity = s.velocity - jnp.asarray(dt) * s.position
+        return State(s.position + dt * velocity, velocity, s.steps), s.position
+
+    return lax.scan(body, state, None, length=n)
+
+
+def newton(f: Callable[[Array], Array], x: Array) -> Array:
+    slope = gradix.grad(f)
+
+    def going(carry: tuple[Array, int]) -> Array:
+        return jnp.abs(f(carry[0])) > 1e-6
+
+    def turn(carry: tuple[Array, int]) -> tuple[Array, int]:
+        x, n = carry
+        return x - f(x) / slope(x), n + 1
+
+    root, _ = lax.while_loop(going, turn, (x, 0))
+    return lax.cond(root > 0, lambda r: r, lambda r: -r, root)
+
+
+# -- rules, transformations and partial functions ------------------------------------------------------------------------
+
+@gradix.custom_vjp
+def clipped(x: Array) -> Array:
+    return x
+
+
+def clipped_fwd(x: Array) -> tuple[Array, None]:
+    return x, None
+
+
+def clipped_bwd(_: None, ct: Array) -> tuple[Array]:
+    return (jnp.clip(ct, -1.0, 1.0),)
+
+
+clipped.defvjp(clipped_fwd, clipped_bwd)
+
+
+@gradix.custom_jvp
+def softplus(x: Array) -> Array:
+    return jnp.log1p(jnp.exp(x))
+
+
+@softplus.defjvp
+def softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    return softplus(x), nn.sigmoid(x) * t
+
+
+@functools.partial(gradix.jit, static_argnames=("n",), donate_argnums=0)
+def repeated(x: Array, *, n: int) -> Array:
+    return functools.reduce(lambda a, _: a * x, range(n), x)
+
+
+@functools.partial(gradix.vmap, in_axes=(0, None))
+def distances(a: Array, b: Array) -> Array:
+    return jnp.linalg.norm(a - b, axis=-1)
+
+
+def derivatives(x: Array) -> tuple[Array, Array, Array]:
+    y, pull = gradix.vjp(jnp.sin, x)
+    primal, tangent = gradix.jvp(jnp.cos, (x,), (jnp.ones_like(x),))
+    hessian = gradix.hessian(lambda v: jnp.sum(v ** 3))(x)
+    return pull(y)[0], primal + tangent, jnp.diag(hessian)
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+def arrays(x: Array, i: int) -> Array:
+    rows, columns = x.shape
+    total: Array = x.sum(axis=0, keepdims=True) + x.T[:columns].mean() - x[i] * 2 ** x[:, None].max() // 3 % 5
+    mask: Array = (x > 0) & ~(x == 1) | (x != 2)
+    changed = x.at[0, 1:].set(0.0).at[mask].multiply(2).at[i].add(x[0])
+    parts = jnp.split(jnp.concatenate([changed, x]), 2, axis=0)
+    text: str = str(x.dtype)
+    size: int = x.size + x.ndim + rows + len(text) + len(parts)
+    host: np.ndarray = np.asarray(x)
+    number = float(x[0, 0]) + int(x[0, 0]) + x.item(0)
+    stacked = jnp.stack([jnp.where(mask, x, -x), jnp.einsum("ij,jk->ik", x, x.T @ x)])
+    values, indices = lax.top_k(x, 1)
+    return stacked.reshape(-1)[:size].astype(jnp.float32) + host.sum() + number + total.sum() + values.sum() + indices.sum()
+
+
+def sampled(seed: int) -> dict[str, Array]:
+    key, *rest = random.split(random.key(seed), 4)
+    draws = [random.uniform(rest[0], (3,)), random.categorical(rest[1], jnp.zeros(5)), random.permutation(rest[2], 4)]
+    return {"key": key} | {str(i): d for i, d in enumerate(draws)}
+
+
+# -- stages, devices, programs ---------------------------------------------------------------------------------------
+
+def compiled(x: Array) -> Array:
+    lowered = gradix.jit(jnp.sin).lower(x)
+    text: str = lowered.as_text()
+    program = lowered.compile()
+    shape = gradix.eval_shape(jnp.sin, x)
+    jaxpr = gradix.make_jaxpr(jnp.sin)(x)
+    return program(x).block_until_ready() + len(text) + len(shape.shape) + len(jaxpr.eqns)
+
+
+def divided(x: Array) -> Array:
+    mesh = gradix.make_mesh((gradix.device_count(),), ("rows",))
+    sharding = gradix.NamedSharding(mesh, gradix.P("rows"))
+    return gradix.device_put(x, sharding)
+
+
+@gradix.jit
+def checked(x: Array) -> Array:
+    gradix.debug.print("x = {}", x)
+    with gradix.named_scope("root"):
+        return gradix.checkpoint(jnp.sqrt)(x)
+
+
+def main() -> None:
+    leaves, tree = gradix.tree.flatten({"a": jnp.ones(2), "b": [1.0, None]})
+    again = gradix.tree.unflatten(tree, leaves)
+    assert gradix.tree.structure(again) == tree
+    root = newton(lambda v: v ** 2 - 2, jnp.float32(1.0))
+    print(root, train(), simulate(State(root, root), 0.1, 3)[0].position, repeated(root + 0, n=2), derivatives(jnp.ones(2)))
+    print(distances(jnp.ones((3, 2)), jnp.zeros(2)), arrays(jnp.ones((3, 3)), 0), sampled(0), compiled(root), checked(root))
+    print(divided(jnp.arange(gradix.device_count())), softplus(root), gradix.grad(clipped)(root))
+
+
+if __name__ == "__main__":
+    main()
