@@ -36,8 +36,8 @@ def families() -> dict[str, list[Primitive]]:
             continue
         names = ", ".join(_ASSIGNED.findall(inspect.getsource(module)))
         primitives = [p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)]
-        if primitives:
-            found[module_name.removeprefix("gradix.").replace(".", "/")] = primitives
+        if primitives:                                  # each once, whatever else it is called
+            found[module_name.removeprefix("gradix.").replace(".", "/")] = list(dict.fromkeys(primitives))
     return found
 
 

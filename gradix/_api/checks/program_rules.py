@@ -84,6 +84,9 @@ def _while(checker: Checker, eqn, args, found):
     if checked_cond is None and checked_body is None:
         return bind(while_p, args, params)
     shape = cond.out_avals[0].shape
+
+    def goes_on(*xs):
+        return eval_closed(cond if checked_cond is None else checked_cond, *xs)[0]
     cond_consts, body_consts, carry = args[:ncond], args[ncond:ncond + nbody], args[ncond + nbody:]
     start = Found(checker)
     if checked_cond is not None:
@@ -92,14 +95,14 @@ def _while(checker: Checker, eqn, args, found):
 
     def again(*xs):
         *xs, code, words = xs
-        going, = eval_closed(cond, *xs)
+        going = goes_on(*xs)
         return [bitwise_and(_any(going), eq(code, zero_code()))]
 
     def turn(*xs):
         *xs, code, words = xs
         before, consts, old = xs[:ncond], xs[ncond:ncond + nbody], xs[ncond + nbody:]
         state, given = Found(checker, code, words), old
-        going = eval_closed(cond, *before, *old)[0] if shape else None
+        going = goes_on(*before, *old) if shape else None
         if shape:
             given = _of_the_going(going, old)
         new = eval_closed(body, *consts, *given) if checked_body is None else _taken(
