@@ -110,6 +110,8 @@ def variables_of(exported, avals) -> dict[str, Any]:
                              f".astype({dtypes.dtype_name(want.dtype)!r}).")
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
+    if solver.unsolved:                     # in a file of another origin
+        solver.require_solvable()
     values = solver.solve([a.shape for a in avals], bound)
     missing = [n for n in exported.dimension_variables if n not in values]
     if missing:

@@ -3,6 +3,7 @@ import collections
 import random
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import export
-from gradix.export import wire
+from gradix.export import serialization, wire
 
 Pair = collections.namedtuple("Pair", "x y")
 export.register_namedtuple_serialization(Pair, serialized_name="tests.Pair")
@@ -131,6 +132,35 @@ def test_a_damaged_program_of_other_origin_is_refused(capfd):
 def test_other_bytes_are_refused(blob):
     with pytest.raises(ValueError, match="no file of an exported function|version"):
         export.deserialize(blob)
+
+
+HOSTILE = (("n^99999999", ()), ("(n+m+k+1)^60", ()), ("(a+b+c+d+e+f+g+h)^12", ()), ("(" * 5000 + "n" + ")" * 5000, ()),
+           ("n" + "+n" * 100_000, ()), ("max(" * 500 + "n" + ",1)" * 500, ()), ("-" * 100_000 + "n", ()), ("9" * 5000, ()),
+           ("2^99999999999", ()), ("10^200^200", ()), ("floordiv(n,0)", ()), ("n", ("n^99999 >= 3",)), ("n", ("n >= 1 + 9^9^9^9",)))
+
+
+@pytest.mark.parametrize(("dimension", "constraints"), HOSTILE, ids=[f"{d[:20]} {c}" for d, c in HOSTILE])
+def test_sizes_that_would_take_forever_are_refused(dimension, constraints):
+    spec = gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.float32)
+    e = export.export(gradix.jit(lambda x: x * 2))(spec)
+    table = serialization._table(e, 0)
+    aval = {1: [dimension], 2: (wire.I8, serialization._DTYPES.index("float32")), 3: (wire.I8, 1)}
+    table.update({3: [aval], 5: [aval], 19: [aval], serialization.CONSTRAINTS: list(constraints)})
+    del table[serialization.DIGEST]
+    start = time.process_time()
+    with pytest.raises(ValueError, match="no file of an exported function"):
+        export.deserialize(wire.encode(table))
+    assert time.process_time() - start < 5
+
+
+def test_sizes_that_no_call_can_tell_are_named():
+    spec = gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.float32)
+    table = serialization._table(export.export(gradix.jit(lambda x: x * 2))(spec), 0)
+    aval = {1: ["m*k"], 2: (wire.I8, serialization._DTYPES.index("float32")), 3: (wire.I8, 1)}
+    table.update({3: [aval], 5: [aval], 19: [aval]})
+    del table[serialization.DIGEST]
+    with pytest.raises(ValueError, match="Cannot solve for values of dimension variables {'k', 'm'}"):
+        export.deserialize(wire.encode(table)).call(np.ones(4, "f4"))
 
 
 def test_what_is_no_bytes_is_refused():

@@ -15,6 +15,13 @@ _FUNCTIONS = {
 }
 
 
+# Texts come from files of anybody: what they may ask for is bounded.
+_TOKENS = 1 << 12
+_DEGREE = 256
+_TERMS = 512
+_BITS = 256                     # of a number
+
+
 class _Reader:
     """The tokens of a text, read from the left."""
 
@@ -22,6 +29,8 @@ class _Reader:
         self.text, self.what, self.scope = text, what, scope
         self.tokens: list[tuple[str, str, int]] = []
         for found in _TOKEN.finditer(text.rstrip()):
+            if len(self.tokens) == _TOKENS:
+                raise ValueError(f"{what} {text[:40]!r}... is too long: it has more than {_TOKENS} parts.")
             kind = "number" if found[1] else "name" if found[2] else found[3]
             self.tokens.append((kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0)))
         self.tokens.append(("end", "the end", len(text)))
@@ -62,7 +71,18 @@ class _Reader:
     def product(self):
         out = self.power()
         while self.accept("*"):
-            out = out * self.power()
+            out = self.bounded(out, self.power())
+        return out
+
+    def bounded(self, x, y):
+        """The product of two factors, if it is no monster."""
+        out = x * y
+        if type(out) is int:
+            is_large = out.bit_length() > _BITS
+        else:
+            is_large = len(out.terms) > _TERMS or any(sum([n for _, n in monomial]) > _DEGREE for monomial, _ in out.terms)
+        if is_large:
+            raise self.error(f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of {_BITS} bits")
         return out
 
     def power(self):
@@ -70,12 +90,23 @@ class _Reader:
         if self.accept("^"):
             if self.kind != "number":
                 raise self.error("an exponent is a number")
-            base = base ** int(self.take())
+            exponent = self.number()
+            if exponent > _DEGREE:
+                raise self.error(f"an exponent is at most {_DEGREE}")
+            factor, base = base, 1
+            for _ in range(exponent):
+                base = self.bounded(base, factor)
         return base
+
+    def number(self) -> int:
+        text = self.take()
+        if len(text) > _BITS // 4:
+            raise self.error(f"a number has at most {_BITS // 4} digits")
+        return int(text)
 
     def atom(self):
         if self.kind == "number":
-            return int(self.take())
+            return self.number()
         if self.accept("-"):
             return -self.atom()
         if self.accept("("):
