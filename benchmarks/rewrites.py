@@ -79,6 +79,16 @@ def chain(x):
 
 _LAYERS = (layers, (floats(8, 32), *[floats(32, 32) for _ in range(24)]))
 
+def augmented(images):
+    """Pictures flipped by chance, brightened by a random number and blurred."""
+    def one(key, x):
+        flip, bright = gradix.random.split(key)
+        x = jnp.where(gradix.random.bernoulli(flip), x[:, ::-1], x) + gradix.random.uniform(bright)
+        rows = x[2:] + x[1:-1] + x[:-2]
+        return rows[:, 2:] + rows[:, 1:-1] + rows[:, :-2]
+    return gradix.vmap(one)(gradix.random.split(gradix.random.key(0), len(images)), images)
+
+
 PROGRAMS: dict[str, Program] = {
     "products_by_wider_dtypes": (jnp.matmul, (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8"))),
     "small_products_as_sums": (jnp.matmul, (floats(10_000, 3, 3), floats(10_000, 3, 3))),
@@ -118,6 +128,7 @@ PROGRAMS: dict[str, Program] = {
     "triangular_solves_of_stacks": (lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
                                     (spd(2048, 4), floats(2048, 4, 2))),
     "sparse_products_by_rows": (sparse_product, (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128))),
+    "few_draws_apart": (augmented, (floats(8, 64, 64),)),
     "bits_in_one_row": (lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x, (floats(3),)),
     "sines_by_vectors": (jnp.sin, (floats(1 << 16),)),
     "functions_by_vectors": (jnp.arctan, (floats(1 << 16),)),

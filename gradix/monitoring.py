@@ -1,6 +1,6 @@
 """What a program tells of itself while it runs: events, durations and numbers, for whoever registered a listener.
 
-Gradix itself records how long tracing and compiling took and what was found on disk, under the names that tools for JAX listen for.
+Gradix itself records the times of tracing and compiling, and what was found on disk, under the names that tools for JAX listen for.
 """
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _unregister(listeners: list, callback: Callable[..., None]) -> None:
 
 
 def _listen() -> None:
-    """Ask to be told what the compiler does for as long as anybody listens here."""
+    """Listen to what the compiler does for as long as anybody listens here."""
     wanted = bool(_on_event or _on_duration or _on_time_span or _on_scalar)
     if wanted and _pass_on not in _events.listeners:
         _events.listeners.append(_pass_on)

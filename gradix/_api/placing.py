@@ -263,7 +263,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
     Args:
         sharding: how the whole is divided; or a tree of such, as `local_data` is one.
         local_data: what this process has: its part of each axis that is divided among processes.
-        global_shape: of the whole; an axis of None is told by the parts of the processes.
+        global_shape: of the whole; an axis of None gets its size from the parts of the processes.
 
     Raises:
         ValueError: the data of this process is no block that its devices hold.

@@ -14,7 +14,7 @@ class CustomVJPCall(RuledCall):
     """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
 
     The first `num_consts` operands are captured values, the next `num_static` must not be differentiated in. With
-    `symbolic_zeros`, `fwd` is told by the keyword `perturbed` in which arguments it is differentiated, and `bwd` gets
+    `symbolic_zeros`, `fwd` gets in the keyword `perturbed` in which arguments it is differentiated, and `bwd` gets
     None for a cotangent that is zero.
     """
 

@@ -31,7 +31,7 @@ class LinearSolve(Primitive):
         return solve.out_avals
 
     def divide(self, mesh, avals, outs, params):
-        return [entries(o) for o in outs]               # as the program that solves tells
+        return [entries(o) for o in outs]               # as in the program that solves
 
     def run(self, args, params):
         return self._solve(args, **params)

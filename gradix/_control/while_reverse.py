@@ -226,7 +226,7 @@ class _Step:
         def keep(k, *state):
             carry, rows = state[:self.nk], state[self.nk:]
             on = turns.each(carry) if masked else None
-            # Loops that are done run their first turn: past its end a loop may have no finite derivative.
+            # Loops that are done run their first iteration: past its end a loop may have no finite derivative.
             outs = eval_closed(self.known, *self.consts, *turns.kept(on, carry, self.init))
             kept = [outs[i] for i in self.places]
             if masked:

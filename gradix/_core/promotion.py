@@ -25,7 +25,7 @@ from gradix._core.scalar_types import (
 # The mode of a promotion: is_x64() (False or True), plus STRICT under numpy_dtype_promotion="strict".
 STRICT = 2
 
-# A set, not a tuple: NumPy says dtype("int64") == int, and only the hash tells them apart.
+# A set, not a tuple: NumPy says dtype("int64") == int, and only the hash distinguishes them.
 _WEAK = frozenset((int, float, complex))
 _DEFAULT = {int: (np.dtype("int32"), np.dtype("int64")), float: (np.dtype("float32"), np.dtype("float64")),
             complex: (np.dtype("complex64"), np.dtype("complex128"))}

@@ -85,7 +85,7 @@ class Reshard(Constraint):
         return located(x.plain, vma=x.vma, division=explicit_part(sharding, x.ndim))
 
     def show(self, params):
-        return {}                               # the type of the result tells
+        return {}                               # it is in the type of the result
 
     def transpose(self, ct, x, *, sharding):
         return [ct]                             # divided as the operand is, by whoever adds cotangents up

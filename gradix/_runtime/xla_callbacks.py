@@ -84,7 +84,7 @@ def original(error: Exception) -> BaseException | None:
 
 @functools.lru_cache(None)
 def _context():
-    """The MLIR bindings and a context that knows XLA's dialects: 20 ms, so only programs with callbacks pay."""
+    """The MLIR bindings and a context that knows XLA's dialects; they load slowly, so only programs with callbacks load them."""
     ir = lazy_module("jaxlib.mlir.ir")
     registry = ir.DialectRegistry()
     lazy_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)

@@ -122,7 +122,7 @@ def leave_processes(joined: Joined) -> None:
         RuntimeError: they have called other programs.
     """
     wrong = None
-    with contextlib.suppress(Exception):                    # what is wrong with the service, shutdown tells
+    with contextlib.suppress(Exception):                    # shutdown reports what is wrong with the service
         joined.client.key_value_set(f"gradix/left/{joined.watch.rank}", f"0 {calls.told()}", allow_overwrite=True)
         joined.client.wait_at_barrier("gradix/left", joined.shutdown_timeout * 1000)
         told = dict(joined.client.key_value_dir_get("gradix/left"))

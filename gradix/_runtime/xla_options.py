@@ -22,7 +22,7 @@ class Options(NamedTuple):
     - quick: compile several times faster, run several times slower.
     - fusion_emitters: XLA:CPU's newer code generator for fused loops; compiles small programs in twice the time.
     - overrides: XLA debug options by name, as `((name, value), ...)`.
-    - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all of them: 5 times the compile time.
+    - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all of them, which takes long to compile.
     - narrow: use vectors of 128 bits where the processor has longer ones.
     - spread_convolutions: give convolutions to the library that divides each among all cores.
     """

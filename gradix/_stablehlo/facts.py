@@ -46,7 +46,7 @@ class Facts:
         products: its products of matrices and convolutions, counted; those of a function count at each of its calls.
         convolutions: its convolutions.
         custom_calls: the names of the functions that it calls.
-        rewrites: the names of the platform's rewrites that it took, counted.
+        rewrites: the names of the platform's rewrites by which it is written, counted.
     """
 
     __slots__ = ("structured", "programs", "arguments", "results", "products", "convolutions", "custom_calls", "rewrites")

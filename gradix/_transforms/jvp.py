@@ -23,7 +23,7 @@ class JVPTracer(Tracer):
     def _made(self) -> str:
         return self.primal._made() if isinstance(self.primal, Tracer) else ""
 
-    # What Python decides by has no derivative, so the primal tells it all; `float` and NumPy would lose one.
+    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy would lose a derivative.
     def __bool__(self):
         return bool(self.primal)
 

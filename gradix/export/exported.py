@@ -26,7 +26,7 @@ class Exported:
         nr_devices: how many devices the program was lowered for.
         platforms: the platforms it can be called on.
         ordered_effects, unordered_effects: the effects of the program.
-        disabled_safety_checks: what `export` was told not to check.
+        disabled_safety_checks: what `export` was asked not to check.
         mlir_module_serialized: the module, as a portable StableHLO artifact.
         calling_convention_version: how arguments are passed to the module.
         module_kept_var_idx: the arguments that the module takes.

@@ -28,7 +28,7 @@ from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Tabl
 VERSION = 3
 OLDEST_VERSION = 2
 CONSTRAINTS = 40                # the slot of the constraints
-DIGEST = 41                     # and of what tells that the module is as it was written
+DIGEST = 41                     # and of the checksum of the module
 MAX_BYTES = 1 << 34
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)

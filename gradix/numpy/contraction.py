@@ -134,11 +134,11 @@ def _as_text(subscripts, operands):
         return subscripts, operands
     given = (subscripts, *operands)
     arrays, lists = given[:len(given) // 2 * 2:2], given[1::2]
-    text = ",".join([_spelled(labels) for labels in lists])
-    return (f"{text}->{_spelled(given[-1])}" if len(given) % 2 else text), arrays
+    text = ",".join([_subscripts(labels) for labels in lists])
+    return (f"{text}->{_subscripts(given[-1])}" if len(given) % 2 else text), arrays
 
 
-def _spelled(labels) -> str:
+def _subscripts(labels) -> str:
     return "".join(["..." if s is Ellipsis else _LETTERS[as_int(s)] for s in labels])
 
 

@@ -117,7 +117,7 @@ def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
 
     Args:
         shape: of the indexed array.
-        key: the index, as told above.
+        key: the index, as described above.
         wrap: whether negative integers count from the end.
 
     Raises:

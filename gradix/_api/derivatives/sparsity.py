@@ -81,7 +81,7 @@ def _through(eqn, ins, values) -> list:
     if prim is dot_general_p and (ins[0] is None) is not (ins[1] is None):
         return [_contracted(eqn, ins)]
     if any(b is None and x is None and v.aval.dtype not in INEXACT for v, b, x in zip(eqn.invars, ins, values)):
-        return _mixed(eqn, ins)                        # places that only a run tells
+        return _mixed(eqn, ins)                        # places that are known only when the program runs
     if prim is scatter_add_p:
         return [_scattered(eqn, ins, values)]
     if prim in _CUTS or (prim.live == "moves" and prim.host is not None):

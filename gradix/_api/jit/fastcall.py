@@ -18,7 +18,7 @@ from gradix._runtime.program import to_device
 _LEAVES_LIMIT = 512
 _BYTES_LIMIT = 1 << 18            # of memory kept for NumPy arrays to be copied to, of all arguments
 _NUMBERS = (bool, int, float, complex)
-_NAMED = (bool, int, str, type(None))           # static arguments that one comparison tells apart
+_NAMED = (bool, int, str, type(None))           # static arguments that one comparison distinguishes
 MISS: Any = object()
 _options = _config.state
 

@@ -405,7 +405,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
             mesh in force, as tree prefixes of the positional arguments and of the result; None leaves it open.
         device, backend: the device, or platform, to run on; `device_put` of the arguments does the same.
         static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
-            for each content. Lists, dicts, sets, NumPy arrays and plain objects are told apart by what they contain.
+            for each content. Lists, dicts, sets, NumPy arrays and plain objects are distinguished by what they contain.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
@@ -430,7 +430,7 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
 
     Raises:
         TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument is no array.
-        ValueError: a static argument is an array, or has neither a hash nor content that can be told; axes of one name
+        ValueError: a static argument is an array, or has neither a hash nor content that can be compared; axes of one name
             differ in size; with donate_strict, a donated argument cannot be used.
         RetraceError: more than `max_traces` traces.
         FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the line that did.

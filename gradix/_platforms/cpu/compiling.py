@@ -87,7 +87,7 @@ def has_loops_of_small_products(facts, cores: int) -> bool:
 
 
 _DEEP = 16              # input features of a convolution that both libraries are quick at
-_BROAD = 17             # output features, with fewer of which a convolution goes to the library that divides it anyway
+_BROAD = 17             # output features; with fewer a convolution goes to the library that divides it anyway
 _WORK = 1 << 22         # multiplications of one that is worth dividing
 _SHALLOW = 24           # what the library that divides loses on a multiplication of others, to what it gains on one of these
 

@@ -133,7 +133,7 @@ def _is_featurewise_gradient(c: _Case) -> bool:
 def _is_thin(c: _Case) -> bool:
     if not c.alone or len(c.axes) != 2 or c.out.dtype != _REAL[0] or c.spread != 1:
         return False
-    odd = c.inputs % 2 and c.inputs > 1             # of which the library is slow to make many features, too
+    odd = c.inputs % 2 and c.inputs > 1             # the library is slow to make many features of these, too
     return c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0 and not odd and c.rows * c.results >= _POSITIONS
 
 

@@ -58,7 +58,7 @@ def _blocks(shape, axes) -> tuple[int, int, int] | None:
 
 
 def _is_of_columns(site) -> bool:
-    """Whether there are many columns: XLA gives their sums to a library that takes 50 to 300 times as long as the memory does."""
+    """Whether there are many columns: XLA gives their sums to a library that takes much longer than the memory does (docs/kernels.md)."""
     x, = site.values
     if site.out.dtype not in _FLOATS or type(x.aval.size) is not int or x.aval.size < _COLUMNS:
         return False

@@ -74,7 +74,7 @@ def is_mapped(area: str) -> bool:
 
 
 class InternalModule(ModuleType):
-    """A module of JAX's own: names are looked up in the public parts that its row of the table tells."""
+    """A module of JAX's own: names are looked up in the public parts that its row of the table names."""
 
     def __init__(self, name: str, area: str):
         super().__init__(name, f"`{name}`, as libraries use it.")

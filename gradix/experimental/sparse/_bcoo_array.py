@@ -140,7 +140,7 @@ class BCOO(JAXSparse):
         return _bcoo.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The array with its indices in order and each of them once; without elements that are zero, unless told otherwise."""
+        """The array with its indices in order and each of them once; without elements that are zero, unless asked for."""
         return (_bcoo.bcoo_eliminate_zeros if remove_zeros else _bcoo.bcoo_sum_duplicates)(self, nse=nse)
 
     def sort_indices(self) -> BCOO:

@@ -97,7 +97,7 @@ def _nonzero_rows(mask, nse: int):
 
 def _known(x, name: str, function: str) -> int:
     if isinstance(x, Tracer):
-        int(x)                                                  # raises the error that tells what x depends on
+        int(x)                                                  # raises the error that says what x depends on
     return int(x)
 
 

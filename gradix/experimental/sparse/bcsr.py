@@ -147,7 +147,7 @@ class BCSR(JAXSparse):
         return self.to_bcoo().sum(*args, **kwargs)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """The array with columns in order and each place once; without elements that are zero, unless told otherwise."""
+        """The array with columns in order and each place once; without elements that are zero, unless asked for."""
         return bcsr_eliminate_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
 
     def _with(self, *, data) -> BCSR:

@@ -109,7 +109,7 @@ def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int 
         window: as for `stft`.
         nperseg: the length of segments; by default it follows from the number of frequencies.
         noverlap: by how many samples they overlap; half of them by default.
-        nfft: the length of the transform; by default told by the number of frequencies.
+        nfft: the length of the transform; by default it follows from the number of frequencies.
         input_onesided: there are no negative frequencies.
         boundary: the signal was extended on both sides, and half a segment is cut off there.
         time_axis: the axis of segments.
@@ -156,7 +156,7 @@ def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]
     if nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
     if nfft is None:
-        nfft = nperseg if onesided and nperseg == usual + 1 else usual         # of an odd length, half is told only
+        nfft = nperseg if onesided and nperseg == usual + 1 else usual         # of an odd length only half is given
     elif int(nfft) < nperseg:
         raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
     if int(nfft) < nperseg:
