@@ -12,6 +12,7 @@ from gradix._api.checks.errors import NaNError, OOBError
 from gradix._api.checks.rules import BEFORE, nan_of
 from gradix._control.check import Site, check_p
 from gradix._core.array import as_array
+from gradix._core.effects import CheckEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import add
@@ -95,7 +96,8 @@ class Checker:
                 seen.append(found.code)
                 return [*outs, *found.state()]
             written = stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
-            self._written[key] = (closed if seen[0] is None else written), seen[0] is not None
+            has_checks = seen[0] is not None or any(type(e) is CheckEffect for e in closed.effects)     # or some that are left out
+            self._written[key] = (written if has_checks else closed), has_checks
         written, checks = self._written[key]
         return written if checks else None
 
