@@ -23,6 +23,8 @@ from gradix._stablehlo.dimensions import is_open
 from gradix._stablehlo.types import tensor_type
 from gradix.export import shardings
 
+_WIDE = frozenset(["int64", "uint64", "float64", "complex128"])
+
 
 def physical(aval):
     """The type that stands for another one in files: of random keys, their words along a last axis."""
@@ -50,6 +52,10 @@ class CallExported(Primitive):
         values = variables_of(exported, avals)
         return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
 
+    def jvp(self, primals, tangents, *, exported):
+        raise TypeError(f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold no tangents. Use "
+                        "grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate the function before it is exported.")
+
     def batch(self, size, args, axes, *, exported):
         """One example after the other: the program is of fixed rank."""
         moved = [to_front(size, x, a) for x, a in zip(args, axes) if a is not None]
@@ -64,7 +70,7 @@ class CallExported(Primitive):
         values = variables_of(exported, [x.aval for x in xs])
         given = [values[name] for name in exported.explicit_dimensions]
         if len(exported.platforms) > 1:
-            given.insert(0, exported.platforms.index(em.platform))
+            given.insert(0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0)
         kept = [xs[i] for i in exported.module_kept_var_idx]
         if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
             return _called_open(em, exported, given, kept, outs)
@@ -105,9 +111,10 @@ def variables_of(exported, avals) -> dict[str, Any]:
         if want.ndim != have.ndim:
             raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}.")
         if want.dtype != have.dtype:
+            wide = want.dtype.name in _WIDE and not config.state.jax_enable_x64
+            way = "Switch on the option jax_enable_x64." if wide else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r})."
             raise ValueError(f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
-                             f"{dtypes.dtype_name(have.dtype)}. Convert it with "
-                             f".astype({dtypes.dtype_name(want.dtype)!r}).")
+                             f"{dtypes.dtype_name(have.dtype)}. {way}")
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
     if solver.unsolved:                     # in a file of another origin
@@ -137,7 +144,7 @@ def argument_names(exported) -> list[str]:
 
 
 def check_platform(exported, platform: str) -> None:
-    if platform not in exported.platforms:
+    if platform not in exported.platforms and not any(str(c) == "platform" for c in exported.disabled_safety_checks):
         raise ValueError(f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is "
                          f"used on '{platform}'. Export it with platforms=({platform!r}, ...).")
 

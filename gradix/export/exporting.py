@@ -14,6 +14,7 @@ from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
+from gradix._core.refs import AbstractRef
 from gradix._runtime import program, xla_artifact
 from gradix._stablehlo.emitter import identifier
 from gradix._stablehlo.open_dimensions import OpenDimensions
@@ -92,6 +93,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if traced.out_tree is None:
         raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program "
                                   "cannot; export the plain function.")
+    _check_arguments(traced)
     closed = _physical(_whole(traced))
     plan = shardings.Plan(traced)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
@@ -125,6 +127,18 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
         constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
         assumptions=tuple(scope.assumptions) if scope is not None else ())
+
+
+def _check_arguments(traced) -> None:
+    """Raise where arguments are references, or have sizes of several scopes."""
+    if any(isinstance(a, AbstractRef) for a in traced.avals):
+        raise NotImplementedError(f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its array, and return "
+                                  "the new one.")
+    scopes = {d.scope: d for a in traced.avals for d in a.shape if type(d) is SymbolicDim}
+    if len(scopes) > 1:
+        one, other = [str(d) for d in scopes.values()][:2]
+        raise ValueError(f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of '{traced.name}' are of "
+                         "different ones. Make all in one call of symbolic_shape, or pass scope= to the others.")
 
 
 class _Names:

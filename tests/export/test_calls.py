@@ -166,6 +166,35 @@ def test_what_cannot_be_exported_is_said(make, error, message):
         make()
 
 
+def increase(ref):
+    ref[...] += 1
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: gradix.jvp(exported_of(lambda x: x.sum(), "n").call, [np.ones(2, "f4")], [np.ones(2, "f4")]), TypeError, "reverse mode only"),
+    (lambda: exported_of(lambda x, y: x.sum() + y.sum(), "a", "b"), ValueError, "mixing of symbolic scopes: the sizes 'a' and 'b'"),
+    (lambda: export.export(gradix.jit(increase))(gradix.new_ref(jnp.ones(2))), NotImplementedError, r"mutable array \(Ref\)"),
+    (lambda: exported_of(lambda x: x, S((), "float32")).call(3), ValueError, r"float32 and called with int32. Convert it with .astype"),
+])
+def test_what_exported_functions_do_not_do_is_said(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_wide_files_ask_for_wide_arrays():
+    with gradix.enable_x64(True):
+        e = exported_of(lambda x: x * 2, S((2,), "float64"))
+    with pytest.raises(ValueError, match="jax_enable_x64"):
+        e.call(np.ones(2))
+
+
+def test_the_check_of_the_platform_is_left_out_on_request():
+    disabled = [export.DisabledSafetyCheck.platform()]
+    e = export.export(gradix.jit(lambda x: x + 1), platforms=("cuda", "tpu"), disabled_checks=disabled)(S((2,), "float32"))
+    for exported in (e, export.deserialize(e.serialize())):
+        assert exported.call(np.ones(2, "f4")).tolist() == [2.0, 2.0]
+
+
 def test_several_platforms_are_one_file():
     e = export.export(gradix.jit(lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2)), platforms=("tpu", "cpu"))(
         S(export.symbolic_shape("n"), np.float32))
