@@ -162,8 +162,7 @@ REAL = [
 ]
 
 COMPLEX = ["exp", "log", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
-           "acosh",
-           "atanh"]
+           "acosh", "atanh"]
 CUTS = ["log", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"]
 DENORMAL = {
     "x · 1": lambda lax, np_, x: lax.mul(x, np_.ones_like(x)),

@@ -15,8 +15,7 @@ __all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "
 
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,
-               static_argnums: Sequence[int] = (),
-               static_argnames: Sequence[str] = (), **_) -> DebugInfo:
+               static_argnums: Sequence[int] = (), static_argnames: Sequence[str] = (), **_) -> DebugInfo:
     """What a function and its arguments are called, for messages.
 
     Args:

@@ -84,7 +84,7 @@ _KERNELS = {
 
 # -- weights -----------------------------------------------------------------------------------------------------------
 
-def _weights(size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, dtype):
+def _weights(size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype):
     """The part of each input pixel, in rows, in each output pixel, in columns."""
     inverse = 1 / scale
     at = (jnp.arange(out, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5      # where it lies in the input
@@ -145,11 +145,11 @@ def _exact(dtype):
     return np.dtype("float64" if dtype in (np.float64, np.complex128) else "float32")
 
 
-def _resampled(image, shape, axes, scale, translation, method, antialias, precision):
+def _resampled(image, shape, axes, scale, translation, method, *, antialias, precision):
     dtype = image.dtype if image.dtype in dtypes.INEXACT else jnp.float32
     image, exact = image.astype(dtype), _exact(dtype)
     for i, axis in enumerate(axes):
-        weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, exact)
+        weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, dtype=exact)
         image = _weighted(image, weights.astype(dtype), axis, precision)
     return image
 
@@ -204,7 +204,7 @@ def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antial
     if not all(image.shape[a] for a in axes):
         raise ValueError(f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}.")
     scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
-    return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
+    return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias=antialias, precision=precision)
 
 
 def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequence[int], scale, translation,
@@ -245,6 +245,7 @@ def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequenc
     if scale.shape != (len(axes),) or translation.shape != (len(axes),):
         raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} "
                          f"spatial_dims, got shapes {scale.shape} and {translation.shape}.")
-    return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias, precision)
+    return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias=antialias,
+                      precision=precision)
 
 __dir__ = listing(__name__)

@@ -118,8 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(argv)
     command = [sys.executable, *(["-m", "gradix"] if given.jax else []), *(["-m"] if given.module else []),
-               given.program,
-               *given.arguments]
+               given.program, *given.arguments]
     return launch(command, given.num_processes, devices=given.devices, port=given.port)
 
 

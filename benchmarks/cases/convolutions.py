@@ -43,8 +43,7 @@ def convolution(what, images, kernel, stride=1):
             return lambda: x.api.convolution(a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1)
         wanted = [part == 0, part == 1, False]
         return lambda: x.api.ops.aten.convolution_backward(c, a, w, None, [stride] * space, halves, [1] * space, False,
-                                                           [0] * space, 1,
-                                                           wanted)
+                                                           [0] * space, 1, wanted)
 
     for part, title in ((None, "conv"), (0, "to input"), (1, "to kernel")):
         if title in what:

@@ -35,8 +35,7 @@ def _odeint(x, grad: bool, examples: int = 0):
 
 def _by_scipy(x):
     return lambda: solve_ivp(lambda t, y: _lotka_volterra(y, t, 1.5, 0.1, 3.0, 0.1), (0.0, 10.0), [10.0, 5.0],
-                             t_eval=_TIMES,
-                             rtol=_TOLERANCE, atol=_TOLERANCE).y
+                             t_eval=_TIMES, rtol=_TOLERANCE, atol=_TOLERANCE).y
 
 
 case("odeint, two species", "odes", LIMIT, numpy=_by_scipy)(lambda x: _odeint(x, False))

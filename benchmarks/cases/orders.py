@@ -61,16 +61,14 @@ register("argsort, 10 000", lambda x, a: x.np.argsort(a), lambda x: (normal(x, 1
 register("lexsort, 100 000 by two", lambda x, a, b: x.np.lexsort((a, b)),
          lambda x: (normal(x, 100_000), integers(x, 100, 100_000)), lambda a, b: numpy.lexsort((a, b)), torch_lexsort)
 register("top 10 of 1000 rows of 1000", lambda x, a: x.lax.top_k(a, 10), matrix,
-         lambda a: numpy.argpartition(a, -10, 1),
-         lambda t, a: t.topk(a, 10))
+         lambda a: numpy.argpartition(a, -10, 1), lambda t, a: t.topk(a, 10))
 register("median, 1M", lambda x, a: x.np.median(a), vector, numpy.median, lambda t, a: t.median(a))
 register("median, 1000 rows of 1000", lambda x, a: x.np.median(a, axis=1), matrix, lambda a: numpy.median(a, 1),
          lambda t, a: t.median(a, 1))
 register("percentile 5, 1M", lambda x, a: x.np.percentile(a, 5.0), vector, lambda a: numpy.percentile(a, 5.0),
          lambda t, a: t.quantile(a, 0.05))
 register("unique, 1M of 1000", lambda x, a: x.np.unique(a, size=1000), lambda x: (integers(x, 1000, MILLION),),
-         numpy.unique,
-         lambda t, a: t.unique(a))
+         numpy.unique, lambda t, a: t.unique(a))
 register("cumsum rows, 1000x1000", lambda x, a: x.np.cumsum(a, axis=1), matrix, lambda a: numpy.cumsum(a, 1),
          lambda t, a: t.cumsum(a, 1))
 register("cumprod, 1M", lambda x, a: x.np.cumprod(a), vector, numpy.cumprod, lambda t, a: t.cumprod(a, 0))

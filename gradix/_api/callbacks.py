@@ -121,8 +121,7 @@ def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: A
 
 
 def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False,
-                   partitioned: bool = False,
-                   **kwargs: Any) -> Callable[..., None] | None:
+                   partitioned: bool = False, **kwargs: Any) -> Callable[..., None] | None:
     """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
 
     Args:

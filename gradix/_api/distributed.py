@@ -67,8 +67,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     if address is None and count is None and rank is None:
         if any(f[1:4] != (None,) * 3 for f in found):
             print("gradix.distributed: no source tells address, number and id of the processes; this one stays "
-                  "alone.\n" + table(found),
-                  file=sys.stderr)
+                  "alone.\n" + table(found), file=sys.stderr)
         state.num_processes, state.process_id = 1, 0
         return
     for name, value in (("coordinator_address", address), ("num_processes", count), ("process_id", rank)):

@@ -90,7 +90,8 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     _check_carry("scan", f, init_tree, avals, carry_tree, outs)
     refs = written(traced[2])
     body, consts = opened_with_refs(traced, refs)
-    results = bind_scan(body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse), unroll)
+    results = bind_scan(body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse),
+                        unroll=unroll)
     results = give_back(refs, results)
     n = len(init_leaves)
     return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])

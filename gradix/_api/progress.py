@@ -85,8 +85,7 @@ class progress:
     """
 
     def __init__(self, what: Iterable | str = "progress", name: str | None = None, *,
-                 show: Callable[[Any], Any] | None = None,
-                 total: int | None = None, file: Any = None):
+                 show: Callable[[Any], Any] | None = None, total: int | None = None, file: Any = None):
         self.iterable = None if isinstance(what, str) else what
         self.name = name or (what if isinstance(what, str) else "progress")
         self.total, self.file = total, file

@@ -63,8 +63,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
         raise ValueError(f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}.")
-    window = window_of("reduce_window", shape, window_dimensions, window_strides, padding, base_dilation,
-                       window_dilation)
+    window = window_of("reduce_window", shape, window_dimensions, window_strides, padding,
+                       base_dilation=base_dilation, window_dilation=window_dilation)
     body = _staged(computation, tree, xs)
     known = _known(body, inits)
     if known is not None:

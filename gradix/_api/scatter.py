@@ -37,8 +37,8 @@ def scatter_apply(operand, scatter_indices, func: Callable, dimension_numbers, *
     dtype = operand.aval.dtype
     program = _combiner(func, make_aval((), dtype))
     updates = zeros(make_aval(tuple(update_shape), dtype))
-    return bind_scatter(scatter_p, operand, indices, updates, dimension_numbers, indices_are_sorted, unique_indices,
-                        mode, program, ())
+    return bind_scatter(scatter_p, operand, indices, updates, dimension_numbers, sorted_=indices_are_sorted,
+                        unique=unique_indices, mode=mode, jaxpr=program)
 
 
 def _combiner(func, scalar):

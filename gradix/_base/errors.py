@@ -146,7 +146,7 @@ def check_leaks() -> None:
     if left:
         raise UnexpectedTracerError(left[0], "after the function had returned it was still there, as were "
                                              f"{len(left) - 1} others"
-                                    if len(left) > 1 else "it was still there after the function had returned")
+                                             if len(left) > 1 else "it was still there after the function had returned")
 
 
 def _leak_message(tracer, use: str) -> str:

@@ -135,7 +135,8 @@ def top_trace(args):
     return top
 
 
-def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, symbolic_zeros: bool = False) -> list:
+def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, *,
+                    symbolic_zeros: bool = False) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
     The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule gets None for a

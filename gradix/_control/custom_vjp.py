@@ -26,10 +26,12 @@ class CustomVJPCall(RuledCall):
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
-    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name, num_static=0, symbolic_zeros=False):
+    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name, num_static=0,
+                  symbolic_zeros=False):
         if any(t is not None for t in tangents[:num_consts + num_static]):
             raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
-        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:], None, symbolic_zeros)
+        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:],
+                                  symbolic_zeros=symbolic_zeros)
         check_types(name, "fwd rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -115,7 +117,7 @@ custom_vjp_call_p = CustomVJPCall("custom_vjp_call")
 custom_lin_p = CustomLinear("custom_lin")
 
 
-def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, symbolic_zeros: bool = False):
+def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, *, symbolic_zeros: bool = False):
     """Run `fwd`, and record a linear map whose transpose is `bwd`; `trace` is the one being differentiated in."""
     told = {"perturbed": [t is not None for t in tangents]} if symbolic_zeros else {}
     outs, residuals = fwd(*primals, **told)
@@ -135,7 +137,8 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, symbolic_zeros
     return outs, [t if is_differentiable(o.aval) else None for t, o in zip(out_ts, outs)]
 
 
-def call_custom_vjp(function, fwd, bwd, args, name: str, debug, num_static: int = 0, symbolic_zeros: bool = False) -> list:
+def call_custom_vjp(function, fwd, bwd, args, name: str, debug, *, num_static: int = 0,
+                    symbolic_zeros: bool = False) -> list:
     """Call a flat function with a reverse rule of its own, in the trace its arguments are in.
 
     The first `num_static` arguments must not be differentiated in.
@@ -147,7 +150,8 @@ def call_custom_vjp(function, fwd, bwd, args, name: str, debug, num_static: int 
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_vjp", args[0])
-        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top, symbolic_zeros)
+        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top,
+                                  symbolic_zeros=symbolic_zeros)
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     return bind(custom_vjp_call_p, [*consts, *args],

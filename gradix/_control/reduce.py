@@ -83,4 +83,4 @@ def _fold(jaxpr, lengths, carry, xs) -> list:
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype) for x in xs]
     body = stage_closed(lambda *args: _fold(jaxpr, lengths[1:], list(args[:n]), list(args[n:])),
                         [*[c.aval for c in carry], *row_avals])
-    return bind_scan(body, [], carry, xs, lengths[0], False, 1)
+    return bind_scan(body, [], carry, xs, lengths[0], False, unroll=1)

@@ -131,7 +131,7 @@ class Scan(Primitive):
         lin_k = carried(jaxpr, marks, nc, nk)
         linear = (*marks[:nc], *lin_k, *marks[nc + nk:])
         ct_nz = (*lin_k, *[c is not None for c in cts[nk:]])
-        known = self._known_carries(args, linear, jaxpr, nc, nk, length, reverse, params)
+        known = self._known_carries(args, linear, jaxpr, nc, nk, length, reverse=reverse, params=params)
         body, live = transposed_body(jaxpr, linear, ct_nz, nc, nk)
         c, _, x = split(args, nc, nk)
         in_avals = jaxpr.in_avals
@@ -146,7 +146,7 @@ class Scan(Primitive):
         back = [next(given) if is_lin and alive else None for is_lin, alive in zip(linear, live)]
         return [b if m else None for b, m in zip(back, marks)]
 
-    def _known_carries(self, args, linear, jaxpr, nc, nk, length, reverse, params) -> list:
+    def _known_carries(self, args, linear, jaxpr, nc, nk, length, *, reverse, params) -> list:
         """Rows of the carries that are not linear, from running their part of the loop forward."""
         wanted = [i for i in range(nk) if not linear[nc + i]]
         if not wanted:
@@ -197,7 +197,7 @@ class Scan(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, length, reverse, num_consts, num_carry, unroll, **_):
         consts, carry, xs = split(args, num_consts, num_carry)
-        loop = Loop(em, jaxpr, consts, xs, length, reverse, num_carry)
+        loop = Loop(em, jaxpr, consts, xs, length, reverse, num_carry=num_carry)
         unroll = max(1, unroll)
         if type(length) is not int:
             return loop.rolled(carry, outs[num_carry:], 1)
@@ -267,7 +267,7 @@ def _pruned(closed: ClosedJaxpr, used, nc: int, nk: int) -> _Pruned:
     return _Pruned(found, kept, used)
 
 
-def bind_scan(jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, unroll: int) -> list:
+def bind_scan(jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, *, unroll: int) -> list:
     """`scan_p` with carries that stay made constants, and rows that are passed on given back."""
     nc, nk = len(consts), len(init)
     invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars

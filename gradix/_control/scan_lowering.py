@@ -12,7 +12,7 @@ class Loop:
 
     __slots__ = ("em", "jaxpr", "consts", "xs", "length", "reverse", "num_carry", "index")
 
-    def __init__(self, em, jaxpr, consts, xs, length, reverse, num_carry):
+    def __init__(self, em, jaxpr, consts, xs, length, reverse, *, num_carry):
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
         self.index = make_aval((), np.dtype("int64" if type(length) is int and length >= 2 ** 31 else "int32"))

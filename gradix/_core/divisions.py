@@ -179,8 +179,7 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
         else:
             raise ShardingTypeError("This reshape is not supported: how its result is to be divided is ambiguous. "
                                     "Please specify the sharding of the output via the `out_sharding` argument of "
-                                    f"reshape: type {aval.str_short()} to "
-                                    f"the shape {tuple(sizes)}.")
+                                    f"reshape: type {aval.str_short()} to the shape {tuple(sizes)}.")
     return tuple(out)
 
 

@@ -89,8 +89,8 @@ class DotGeneral(Primitive):
     def transpose(self, ct, lhs, rhs, *, dimension_numbers, **params):
         (lc, rc), (lb, rb) = dimension_numbers
         if type(lhs) is Linear:
-            return [_cotangent(ct, lhs, rhs, (lc, rc), (lb, rb), True, params), None]
-        return [None, _cotangent(ct, rhs, lhs, (rc, lc), (rb, lb), False, params)]
+            return [_cotangent(ct, lhs, rhs, (lc, rc), (lb, rb), True, params=params), None]
+        return [None, _cotangent(ct, rhs, lhs, (rc, lc), (rb, lb), False, params=params)]
 
     def batch(self, size, args, axes, *, dimension_numbers, **params):
         (lc, rc), (lb, rb) = dimension_numbers
@@ -277,7 +277,7 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
 
 # -- adjoint ------------------------------------------------------------------------------------------------------
 
-def _cotangent(ct, x: Linear, y, contract, batch, first: bool, params):
+def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
     """The cotangent of operand `x`: `ct` contracted with `y` over y's free axes, its axes put in x's order."""
     (xc, yc), (xb, yb) = contract, batch
     y_free = free_axes(y.aval.ndim, yc, yb)
@@ -349,8 +349,7 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
         preferred = dtypes.requested_dtype(preferred, "dot_general")
     params = {"dimension_numbers": numbers,
               "precision": None if precision is None is state.jax_default_matmul_precision
-              else canonicalize_precision(precision),
-              "preferred_element_type": preferred}
+              else canonicalize_precision(precision), "preferred_element_type": preferred}
     if out_sharding is not None:
         params["out_sharding"] = asked("dot_general", out_sharding, (lhs, rhs))
     out = bind(dot_general_p, (lhs, rhs), params)

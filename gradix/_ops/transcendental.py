@@ -123,8 +123,7 @@ def _lower_exp2(em, out, x):
 
 
 exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y),
-                    singular=True,
-                    keeps_nan=True)
+                    singular=True, keeps_nan=True)
 exp2_p = Elementwise("exp2", np.exp2, hlo=_lower_exp2, dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True,
                      keeps_nan=True)
@@ -132,8 +131,7 @@ log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INE
 expm1_p = Elementwise("expm1", _host_expm1, hlo="exponential_minus_one", dtypes=INEXACT, float_host=np.expm1,
                       from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True, keeps_nan=True)
 log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT,
-                      singular=True,
-                      keeps_nan=True)
+                      singular=True, keeps_nan=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
 tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,

@@ -71,16 +71,17 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
     entries = disk_cache.current() if not module.host_callbacks else None
     key = key_of(module.text, options, devices) if entries is not None else ""
     payload = entries.read(key) if entries is not None else None
-    rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices, mesh, list(out_shardings))
+    rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices)
+    where = {"mesh": mesh, "out_shardings": list(out_shardings)}
     if entries is not None and payload is not None:
         try:
-            found = xla.compile_partitioned(module.text, *rest, blob=payload)
+            found = xla.compile_partitioned(module.text, *rest, **where, blob=payload)
             _remember(known, found)
             events.tell("load", name, time.perf_counter() - start)
             return Obtained(found, True)
         except (xla.RuntimeFailure, ValueError) as error:
             entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
-    made = xla.compile_partitioned(module.text, *rest)
+    made = xla.compile_partitioned(module.text, *rest, **where)
     _remember(known, made)
     seconds = time.perf_counter() - start
     if entries is not None:

@@ -88,7 +88,8 @@ class PlacedProgram:
     __slots__ = ("executable", "takes", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded", "call",
                  "in_shardings", "home")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, home: Home, avals, in_shardings=(), out_shardings=(), *, donated=(),
+    def __init__(self, closed: ClosedJaxpr, name: str, home: Home, avals, in_shardings=(), out_shardings=(), *,
+                 donated=(),
                  keep_unused: bool = False, compiler_options: dict | None = None, lowered: LoweredModule | None = None,
                  saved: Saved | None = None):
         self.home, mesh = home, home.mesh
@@ -98,19 +99,22 @@ class PlacedProgram:
         if mesh is None:
             outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
         elif mesh.are_all_axes_explicit:
-            outs = [o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a))) for o, a in zip(outs, closed.out_avals)]
+            outs = [o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a)))
+                    for o, a in zip(outs, closed.out_avals)]
         if lowered is None:
-            lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused)
+            lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused=keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
         if saved is not None:
             self.executable, self.is_loaded = xla.compile_partitioned(
-                lowered.text, lowered.in_avals, lowered.out_avals, (), saved.options, home.devices, mesh, outs, blob=saved.code), True
+                lowered.text, lowered.in_avals, lowered.out_avals, (), saved.options, home.devices,
+                mesh=mesh, out_shardings=outs, blob=saved.code), True
         else:
             options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
             self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         places = [committed(s) for s in self.executable.out_shardings]
-        self.out_avals = [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(lowered.out_avals, places)]
+        self.out_avals = [located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
+                          for a, p in zip(lowered.out_avals, places)]
         everywhere = whole_on(home)
         self.in_shardings = [s if s is not None else everywhere for s in ins]
         self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
@@ -122,11 +126,12 @@ class PlacedProgram:
 
     def uncommit(self) -> None:
         """Let the results be free to go elsewhere, as results on the default device are."""
-        self.out_avals = [located(a.plain, Placement(a.place.sharding, False), division=a.division) for a in self.out_avals]
+        self.out_avals = [located(a.plain, Placement(a.place.sharding, False), division=a.division)
+                          for a in self.out_avals]
         self.call = _caller(self)
 
 
-def lower_placed(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), keep_unused: bool = False,
+def lower_placed(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), *, keep_unused: bool = False,
             places: bool = False) -> LoweredModule:
     """The module of a program for a home."""
     if home.mesh is None:

@@ -66,8 +66,7 @@ def _check(artifact: bytes) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([p for p in sys.path if p])}
     try:
         done = subprocess.run([sys.executable, "-c", _READ], input=artifact, capture_output=True, timeout=_SECONDS,
-                              env=environment,
-                              check=False)
+                              env=environment, check=False)
     except subprocess.TimeoutExpired:
         raise ValueError(f"the program in the file could not be read within {_SECONDS} seconds.") from None
     if done.returncode or b"whole" not in done.stdout:
@@ -176,7 +175,7 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals,
         with context():
             code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True,
                                                        validate_static_shapes=True,
-                                                         enable_shardy="sdy.mesh" in text)
+                                                       enable_shardy="sdy.mesh" in text)
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
     return _functions(code, unused)

@@ -39,8 +39,7 @@ _HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 
 class _Metadata(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("version_size", c_size_t), ("version_extension", c_void_p),
-                ("major", c_int),
-                ("minor", c_int), ("traits", c_int)]
+                ("major", c_int), ("minor", c_int), ("traits", c_int)]
 
 
 class _MetadataQuestion(ctypes.Structure):

@@ -24,8 +24,7 @@ metadata: Any = lazy_module("importlib.metadata")          # it imports most of 
 _options = config.state
 _CUDA = (13, 12)                                        # by age, the newest first
 _LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft",
-              "nvshmem_host",
-              "cudnn")                                  # in the order in which they need each other
+              "nvshmem_host", "cudnn")                                  # in the order in which they need each other
 _REGISTRATIONS = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng", "gpu_rnn", "gpu_triton")
 _SAME = {"gpu": "cuda"}
 

@@ -174,9 +174,8 @@ class PartitionedExecutable(Executable):
 
     __slots__ = ("out_shardings",)
 
-    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, has_callbacks: bool,
-                 has_host_kernels: bool,
-                 name: tuple[str, str] = ("", "")):
+    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, *, has_callbacks: bool,
+                 has_host_kernels: bool, name: tuple[str, str] = ("", "")):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
         self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
@@ -245,8 +244,7 @@ def _handler(aval, where: Layout) -> Any:
 
 
 def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options,
-                        devices: tuple, mesh,
-            out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
+                        devices: tuple, *, mesh, out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
     """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
 
     Args:
@@ -268,8 +266,8 @@ def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options:
         try:
             built = xla_options.build(options, np.array([[d.id for d in devices]]), devices[0].platform, chosen)
             loaded = _load(text, functions, devices, built, blob)
-            return PartitionedExecutable(loaded, in_avals, out_avals, devices, mesh, out_shardings, bool(functions),
-                                         has_host_kernels, _name_of(text))
+            return PartitionedExecutable(loaded, in_avals, out_avals, devices, mesh, out_shardings, name=_name_of(text),
+                                         has_callbacks=bool(functions), has_host_kernels=has_host_kernels)
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise

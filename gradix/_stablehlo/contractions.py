@@ -44,7 +44,8 @@ class Contractions(Communication):
                  f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : "
                  f"i64, batch_group_count = {batch_groups} : i64{self._asking(precision)}")
         if all(type(n) is int for v in (x.aval, kernel.aval, out) for n in v.shape):
-            self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups, tuple(lhs_dilation), attrs)
+            self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups,
+                                   lhs_dilation=tuple(lhs_dilation), attrs=attrs)
         return self.op("convolution", out, x, kernel, attrs=attrs)
 
     def _asking(self, precision) -> str:
@@ -59,7 +60,7 @@ class Contractions(Communication):
         """Add a product to the facts, that they are in a loop where one is being written."""
         self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
 
-    def _note_convolution(self, out, x, kernel, numbers, feature_groups, batch_groups, lhs_dilation, attrs) -> None:
+    def _note_convolution(self, out, x, kernel, numbers, feature_groups, batch_groups, *, lhs_dilation, attrs) -> None:
         outputs, inputs, *places = [kernel.aval.shape[i] for i in numbers[1]]
         result = tuple([out.shape[i] for i in numbers[2][2:]])
         terms = inputs * prod(places)

@@ -38,8 +38,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
                 arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
                 module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
                 platform: str = "cpu", places: bool = False, named: bool = False, devices: tuple | None = None,
-                in_shardings=(),
-                out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
+                in_shardings=(), out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
                 dimensions: OpenDimensions | None = None) -> LoweredModule:
     """Lower a program to a StableHLO module.
 
@@ -83,7 +82,7 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
     before = len(given) + len(hoisted)
     attrs = {k + before: dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
     attrs.update({k: {"jax.global_constant": variable} for k, variable in enumerate(given)})
-    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, devices is not None)
+    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
     if devices is not None:
         module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)),
                         "mhlo.num_replicas": np.int32(1)}
@@ -129,7 +128,7 @@ def _nbytes(aval) -> int:
     return aval.size * storage_dtype(aval.dtype).itemsize
 
 
-def _alias(jaxpr, outs, kept, donated, attrs, offset, is_divided: bool) -> tuple[int, ...]:
+def _alias(jaxpr, outs, kept, donated, attrs, offset, *, is_divided: bool) -> tuple[int, ...]:
     """Give each donated argument a result of its type to live on in; the indices that found none."""
     free: dict = {}
     for k, v in enumerate(outs):

@@ -86,7 +86,7 @@ class Movement(Dimensions):
             return self.op("real_dynamic_slice", out, x, *[self.sizes(ends) for ends in (starts, limits, strides)])
         return self.op("slice", out, x,
                        attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
-                                              f"strides = {i64_array(strides)}")
+                       f"strides = {i64_array(strides)}")
 
     def head(self, x: Value, shape) -> Value:
         """The first elements of `x` along its axes."""
@@ -106,7 +106,7 @@ class Movement(Dimensions):
             return self.op("dynamic_pad", out, x, fill, *[self.sizes(widths) for widths in (low, high, interior)])
         return self.op("pad", out, x, fill,
                        attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
-                                                  f"interior_padding = {i64_array(interior)}")
+                       f"interior_padding = {i64_array(interior)}")
 
     def pad_to(self, x: Value, shape, fill) -> Value:
         """`x` with elements `fill`, a number, added behind the ends of its axes."""

@@ -19,8 +19,7 @@ class SingleOperations(Windows):
                         attrs=f"dimension = {axis} : i64, is_stable = {_truth(is_stable)}")
 
     def scatter(self, out, x: Value, indices: Value, updates: Value, numbers: Mapping[str, Sequence[int]],
-                body: Callable, *,
-                is_sorted: bool, is_unique: bool) -> Value:
+                body: Callable, *, is_sorted: bool, is_unique: bool) -> Value:
         """`x` with updates at the places that the index vectors name, `body(old, new)` of scalars written there.
 
         Args:

@@ -15,8 +15,7 @@ class Windows(Movement):
     """Adds reductions over windows to the writer."""
 
     def reduce_window(self, xs: Sequence[Value], inits: Sequence[Value], sizes: Sequence, padding: Sequence,
-                      outs: list, body,
-                      strides: Sequence | None = None, base_dilation: Sequence | None = None,
+                      outs: list, body, *, strides: Sequence | None = None, base_dilation: Sequence | None = None,
                       window_dilation: Sequence | None = None) -> list[Value]:
         """Reduce the windows of `xs` together.
 
@@ -27,8 +26,9 @@ class Windows(Movement):
             body: as for `reduce`.
         """
         if is_symbolic_shape([*sizes, *[n for pair in padding for n in pair]]):
-            return self._reduce_open_window(xs, inits, sizes, padding, outs, body, strides, base_dilation,
-                                            window_dilation)
+            return self._reduce_open_window(xs, inits, sizes, padding, outs, body, strides=strides,
+                                            base_dilation=base_dilation,
+                                            window_dilation=window_dilation)
         named = (("window_dimensions", sizes), ("window_strides", strides), ("base_dilations", base_dilation),
                  ("window_dilations", window_dilation))
         attrs = [f"{name} = {i64_array(values)}" for name, values in named if values is not None and len(sizes)]
@@ -37,7 +37,7 @@ class Windows(Movement):
         region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
         return self.ops("reduce_window", outs, *xs, *inits, attrs=", ".join(attrs), regions=(region,))
 
-    def _reduce_open_window(self, xs, inits, sizes, padding, outs, body, strides, base_dilation,
+    def _reduce_open_window(self, xs, inits, sizes, padding, outs, body, *, strides, base_dilation,
                             window_dilation) -> list[Value]:
         """The same with sizes that are values: a call which XLA's refinement of shapes replaces by the operation."""
         scalars = [make_aval((), x.aval.dtype, False) for x in xs]

@@ -179,8 +179,7 @@ def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool
     read = [r for r in refs if r.ref not in order]
     outs = [last.get(ref, v) for ref, v in zip(order, ins)] if give_back else []
     whole = Jaxpr([*jaxpr.constvars, *[r.var for r in read]], [*ins, *jaxpr.invars[:n]],
-                  [*outs, *jaxpr.outvars[:n_out]],
-                  jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+                  [*outs, *jaxpr.outvars[:n_out]], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
     return whole, [*consts, *[r.ref.read() for r in read]]
 
 

@@ -78,8 +78,8 @@ def GeneralConv(dimension_numbers, out_chan: int, filter_shape: Sequence[int], s
         >>> GeneralConv(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
         (1, 4, 4, 3)
     """
-    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init,
-                        lax.conv_general_dilated)
+    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init,
+                        run=lax.conv_general_dilated)
 
 
 def GeneralConvTranspose(dimension_numbers, out_chan: int, filter_shape: Sequence[int],
@@ -91,10 +91,11 @@ def GeneralConvTranspose(dimension_numbers, out_chan: int, filter_shape: Sequenc
         >>> GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
         (1, 6, 6, 3)
     """
-    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init, lax.conv_transpose)
+    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init,
+                        run=lax.conv_transpose)
 
 
-def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, b_init, run) -> Layer:
+def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, *, b_init, run) -> Layer:
     lhs, rhs, out = layouts
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
@@ -178,7 +179,7 @@ Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
 Elu, LeakyRelu, Selu, Gelu = elementwise(elu), elementwise(leaky_relu), elementwise(selu), elementwise(gelu)
 
 
-def _pooling(window_shape, strides, padding, spec, init, reducer, is_mean=False) -> Layer:
+def _pooling(window_shape, strides, padding, spec, init, reducer, *, is_mean=False) -> Layer:
     spec = spec or "NH" + "WXYZ"[:len(window_shape) - 1] + "C"
     window, steps = _spread(window_shape, spec), _spread(strides or (1,) * len(window_shape), spec)
 

@@ -21,10 +21,8 @@ from gradix.interpreters.ad import (
 )
 
 __all__ = ["AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-           "ShapedArray",
-           "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
-           "is_undefined_primal",
-           "register_hitype"]
+           "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
+           "is_undefined_primal", "register_hitype"]
 
 
 class HiType(AbstractValue):

@@ -54,8 +54,7 @@ def dtype_of_val(val):
 # -- functions of arrays in TensorFlow ------------------------------------------------------------------------------
 
 def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constraints: Sequence[str] = (),
-            with_gradient: bool = True,
-            enable_xla: bool = True, native_serialization: bool = True,
+            with_gradient: bool = True, enable_xla: bool = True, native_serialization: bool = True,
             native_serialization_platforms: Sequence[str] | None = None,
             native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Callable:
     """A function of arrays as one of TensorFlow's tensors, to be called, traced by `tf.function` and saved in a SavedModel.
@@ -135,8 +134,7 @@ def _module(exported, tensors) -> list:
     names = [{"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms]
     return list(xla_operations.xla_call_module(
         args=taken, version=exported.calling_convention_version, Tout=kinds, Sout=shapes, platforms=names,
-        function_list=[],
-        module=exported.mlir_module_serialized, has_token_input_output=False,
+        function_list=[], module=exported.mlir_module_serialized, has_token_input_output=False,
         disabled_checks=[str(c) for c in exported.disabled_safety_checks]))
 
 
@@ -190,7 +188,8 @@ def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None)
 
     Args:
         tensor: a tensor, within a function that TensorFlow compiles.
-        partition_dimensions: into how many parts each axis is divided, their product the number of devices; None for a copy on each.
+        partition_dimensions: into how many parts each axis is divided, their product the number of devices; None for a
+            copy on each.
 
     Raises:
         ValueError: there is not one positive number for each axis.
@@ -199,7 +198,8 @@ def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None)
         return xla_sharding.replicate(tensor, use_sharding_op=True)
     parts = tuple(partition_dimensions)
     if len(parts) != len(tensor.shape) or any(n < 1 for n in parts):
-        raise ValueError(f"partition_dimensions has a positive number for each axis of the tensor, of shape {tuple(tensor.shape)}; got "
+        raise ValueError("partition_dimensions has a positive number for each axis of the tensor, of shape "
+                         f"{tuple(tensor.shape)}; got "
                          f"{parts}.")
     return xla_sharding.tile(tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True)
 

@@ -39,8 +39,7 @@ _MIDDLE = np.array([6025192743 / 30085553152, 0, 51252292925 / 65400821598, -269
 
 
 def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
-           mxstep: float = jnp.inf,
-           hmax: float = jnp.inf):
+           mxstep: float = jnp.inf, hmax: float = jnp.inf):
     """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
 
     The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation backwards in time, in memory

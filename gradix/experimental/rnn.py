@@ -99,8 +99,7 @@ def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: 
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     if weights.shape != (count,):
         raise ValueError(f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, "
-                         f"{num_layers=}, "
-                         f"{bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one.")
+                         f"{num_layers=}, {bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one.")
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     out: tuple[dict, dict, dict, dict] = {}, {}, {}, {}
     for i, (layer, places) in enumerate(zip(shapes, _places(shapes))):
@@ -140,13 +139,12 @@ def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, n
         ((2, 5, 4), (1, 2, 4))
     """
     parts = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
-    return _network(x, h_0, c_0, *parts, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional,
-                    precision)
+    return _network(x, (h_0, c_0), parts, seq_lengths, input_size, hidden_size, num_layers=num_layers,
+                    dropout=dropout, bidirectional=bidirectional, precision=precision)
 
 
 def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_lengths, input_size: int,
-             hidden_size: int,
-             num_layers: int, dropout: float, bidirectional: bool):
+             hidden_size: int, num_layers: int, dropout: float, bidirectional: bool):
     """The network of `lstm`, of weights as `unpack_lstm_weights` gives them.
 
     Example:
@@ -155,12 +153,14 @@ def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_le
         >>> lstm_ref(jnp.ones((2, 5, 3)), start, start, *parts, jnp.array([5, 3]), 3, 4, 1, 0.0, False)[0].shape
         (2, 5, 4)
     """
-    return _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout,
-                    bidirectional, None)
+    return _network(x, (h_0, c_0), (W_ih, W_hh, b_ih, b_hh), seq_lengths, input_size, hidden_size,
+                    num_layers=num_layers, dropout=dropout, bidirectional=bidirectional, precision=None)
 
 
-def _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout,
-             bidirectional, precision):
+def _network(x, states, weights, seq_lengths, input_size, hidden_size, *, num_layers, dropout, bidirectional,
+             precision):
+    """The network of first states `(h, c)`, and of weights as `unpack_lstm_weights` gives them."""
+    (h_0, c_0), (W_ih, W_hh, b_ih, b_hh) = states, weights
     x, h_0, c_0, seq_lengths = map(jnp.asarray, (x, h_0, c_0, seq_lengths))
     directions = 2 if bidirectional else 1
     if dropout:
@@ -171,16 +171,15 @@ def _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidde
     state = (directions * num_layers, x.shape[0], hidden_size)
     if h_0.shape != state or c_0.shape != state or seq_lengths.shape != x.shape[:1]:
         raise ValueError(f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got "
-                         f"{h_0.shape}, "
-                         f"{c_0.shape} and {seq_lengths.shape}.")
+                         f"{h_0.shape}, {c_0.shape} and {seq_lengths.shape}.")
     is_there = jnp.arange(x.shape[1])[:, None] < seq_lengths
     rows, last_h, last_c = jnp.swapaxes(x, 0, 1), [], []
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             i = layer * directions + direction
-            given = W_ih[i], W_hh[i], b_ih[i] + b_hh[i]
-            y, h, c = _layer(rows, is_there, h_0[i], c_0[i], *given, backward=direction == 1, precision=precision)
+            y, h, c = _layer(rows, is_there, h_0[i], c_0[i], W_ih[i], W_hh[i], b=b_ih[i] + b_hh[i],
+                             backward=direction == 1, precision=precision)
             outputs.append(y)
             last_h.append(h)
             last_c.append(c)
@@ -188,7 +187,7 @@ def _network(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidde
     return jnp.swapaxes(rows, 0, 1), jnp.stack(last_h), jnp.stack(last_c)
 
 
-def _layer(rows, is_there, h, c, W_ih, W_hh, b, backward: bool, precision):
+def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
     """One direction of one layer: outputs (length, batch, hidden), and the state behind each sequence's end."""
     inputs = jnp.einsum("tbi,gi->tbg", rows, W_ih, precision=precision) + b
 

@@ -60,8 +60,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "arguments": traced.debug.arg_names, "out_avals": list(traced.jaxpr.out_avals), "places": None}
     if isinstance(program, PlacedProgram):
         told["places"] = (program.home.devices, program.home.mesh, list(program.in_shardings),
-                          list(program.executable.out_shardings),
-                          [(a.plain, a.place) for a in compiled._places or ()])
+                          list(program.executable.out_shardings), [(a.plain, a.place) for a in compiled._places or ()])
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(told)
     return out.getvalue(), compiled.in_tree, compiled.out_tree
@@ -106,7 +105,7 @@ def deserialize_and_load(serialized: bytes, in_tree, out_tree, backend=None, exe
     signature: Any = _Signature([*told["consts"], *told["avals"]], told["out_avals"])
     kind = Traced if placed is None else PlacedTraced
     traced = kind(owner, signature, told["consts"], out_tree, DebugInfo(told["name"], told["arguments"]), told["avals"],
-                  told["donated"])
+                  donated=told["donated"])
     donated, saved = tuple([i + n for i in told["donated"]]), Saved(told["code"], told["options"])
     if placed is None:
         program = Program(signature, told["name"], donated=donated, lowered=told["module"], saved=saved)

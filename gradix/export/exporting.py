@@ -119,8 +119,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         _has_named_shardings=True, _in_named_shardings=shardings.without_devices(plan.ins),
         _out_named_shardings=shardings.without_devices(plan.outs), in_shardings_hlo=(None,) * len(in_avals),
         out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=plan.nr_devices, platforms=platforms,
-        ordered_effects=(),
-        unordered_effects=tuple(effects), disabled_safety_checks=disabled,
+        ordered_effects=(), unordered_effects=tuple(effects), disabled_safety_checks=disabled,
         mlir_module_serialized=xla_artifact.serialize(text),
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
         uses_global_constants=len(platforms) > 1 or bool(variables),
@@ -155,8 +154,7 @@ def _whole(traced) -> ClosedJaxpr:
     if not n:
         return traced.jaxpr
     return ClosedJaxpr(Jaxpr([*jaxpr.constvars, *jaxpr.invars[:n]], jaxpr.invars[n:], jaxpr.outvars, jaxpr.eqns,
-                             jaxpr.effects,
-                             jaxpr.debug_info), [*traced.jaxpr.consts, *traced.consts])
+                             jaxpr.effects, jaxpr.debug_info), [*traced.jaxpr.consts, *traced.consts])
 
 
 def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:

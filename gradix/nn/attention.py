@@ -63,7 +63,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
     s = k.aval.shape[1]
     full = batch, n, t, s
     bias, mask = [None if x is None else _four_axes(name, x, full) for name, x in (("bias", bias), ("mask", mask))]
-    allowed = _allowed(mask, t, s, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths)
+    allowed = _allowed(mask, t, s, is_causal, local_window_size, query_seq_lengths, key_lengths=key_value_seq_lengths)
     scores = _scores(q, k, 1 / math.sqrt(q.aval.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + lax.convert_element_type(bias, scores.aval.dtype)
@@ -96,7 +96,7 @@ def _four_axes(name: str, x, full: tuple):
     return x
 
 
-def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, key_lengths):
+def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, key_lengths):
     """Where queries may look, of a shape that broadcasts to (B, N, T, S); None for everywhere."""
     parts = [] if mask is None else [lax.ne(mask, False) if mask.aval.dtype != bool else mask]
     line = jnp.arange if is_symbolic_shape((t, s)) else np.arange

@@ -94,8 +94,7 @@ class IndexUpdateRef:
         """
         if out_sharding is not None:
             return divided(_get, out_sharding, self.array, self.index, mode, fill_value, unique_indices,
-                           indices_are_sorted,
-                           wrap_negative_indices)
+                           indices_are_sorted, wrap_negative_indices)
         if mode is None and wrap_negative_indices:
             out = lax._host_get(self.array, self.index)
             if out is not None:
@@ -111,7 +110,8 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[1].set(5.0)
             Array([0., 5., 0.], dtype=float32)
         """
-        return self._with("set", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("set", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     def add(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
@@ -122,17 +122,20 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
             Array([1., 0., 2.], dtype=float32)
         """
-        return self._with("add", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("add", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     def subtract(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                  out_sharding=None, wrap_negative_indices: bool = True):
         """The array with `values` taken from the elements."""
-        return self._with("sub", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("sub", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     def multiply(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
                  out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements multiplied by `values`."""
-        return self._with("mul", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("mul", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     mul = multiply
 
@@ -140,24 +143,27 @@ class IndexUpdateRef:
                out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements divided by `values`; integers become floating-point numbers."""
         return self._with(true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding)
+                          out_sharding=out_sharding)
 
     def power(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
               out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements raised to the power `values`."""
-        return self._with(power, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with(power, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     def min(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements brought down to `values` where they are larger."""
-        return self._with("min", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("min", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
     def max(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
             out_sharding=None, wrap_negative_indices: bool = True):
         """The array with the elements brought up to `values` where they are smaller."""
-        return self._with("max", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
+        return self._with("max", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
+                          out_sharding=out_sharding)
 
-    def _with(self, how, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding):
+    def _with(self, how, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, *, out_sharding):
         rest = how, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         if out_sharding is not None:
             return divided(_changed, out_sharding, self.array, self.index, values, *rest)
@@ -172,7 +178,8 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[1:].apply(jnp.negative)
             Array([ 0., -1., -2.], dtype=float32)
         """
-        return _apply(self.array, self.index, func, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return _apply(self.array, self.index, func, indices_are_sorted, unique_indices, mode,
+                      wrap=wrap_negative_indices)
 
 
 # -- updates -------------------------------------------------------------------------------------------------------
@@ -192,9 +199,9 @@ def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     masked = _split_mask(x, index)
     if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
         mask, place, rest = masked
-        out = _update_where(x, mask, place, rest, y, _COMBINE[op], wrap)
+        out = _update_where(x, mask, place, rest, y, _COMBINE[op], wrap=wrap)
     else:
-        out = _scatter(x, index, y, op, are_sorted, unique, mode, wrap)
+        out = _scatter(x, index, y, op, are_sorted=are_sorted, unique=unique, mode=mode, wrap=wrap)
     return convert(out, aval.dtype, aval.weak_type)
 
 
@@ -222,7 +229,7 @@ def _promoted(x, values, op: str):
     return x, convert(y, a.dtype)
 
 
-def _scatter(x, index, y, op: str, are_sorted, unique, mode, wrap):
+def _scatter(x, index, y, op: str, *, are_sorted=False, unique=False, mode=None, wrap):
     shape = x.aval.shape
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap)
@@ -237,12 +244,12 @@ def _scatter(x, index, y, op: str, are_sorted, unique, mode, wrap):
     return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
 
 
-def _apply(x, index, func, are_sorted, unique, mode, wrap):
+def _apply(x, index, func, are_sorted, unique, mode, *, wrap):
     masked = _split_mask(x, index)
     if masked is not None:
         elementwise = vmap(func)
         return _update_where(x, *masked, None, lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))),
-                                                                        v.aval.shape), wrap)
+                                                                        v.aval.shape), wrap=wrap)
     shape = x.aval.shape
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap)
@@ -334,7 +341,7 @@ def _split_mask(x, index):
     return mask, place, rest
 
 
-def _update_where(x, mask, place: int, rest: tuple, y, combine, wrap: bool):
+def _update_where(x, mask, place: int, rest: tuple, y, combine, *, wrap: bool):
     """The update at a traced mask, computed everywhere and taken where the mask holds."""
     k = mask.aval.ndim
     now = take_index(x, rest, wrap_negative_indices=wrap)
@@ -344,7 +351,7 @@ def _update_where(x, mask, place: int, rest: tuple, y, combine, wrap: bool):
     new = combine(now, y)
     where = lax.broadcast_in_dim(mask, shape, tuple(range(place, place + k)))
     new = lax.select_n(where, now, convert(new, now.aval.dtype, now.aval.weak_type))
-    return _scatter(x, rest, new, "set", False, False, None, wrap)
+    return _scatter(x, rest, new, "set", wrap=wrap)
 
 
 def _without_count(y, mask, after: int):

@@ -139,7 +139,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> 
         >>> jnp.zeros_like(jnp.arange(3))
         Array([0, 0, 0], dtype=int32)
     """
-    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding=out_sharding)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
@@ -157,7 +157,7 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> A
         >>> jnp.ones_like(jnp.arange(3))
         Array([1, 1, 1], dtype=int32)
     """
-    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding=out_sharding)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
@@ -173,7 +173,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
         >>> jnp.empty_like(jnp.arange(3))
         Array([0, 0, 0], dtype=int32)
     """
-    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+    return _like("empty_like", prototype, 0, dtype, shape, device, out_sharding=None)
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
@@ -195,12 +195,12 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = as_operand("full_like", a)
     if isinstance(fill_value, (int, float, complex)) or not np.ndim(fill_value):
-        return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+        return _like("full_like", a, fill_value, dtype, shape, device, out_sharding=out_sharding)
     return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device=device,
                 out_sharding=out_sharding)
 
 
-def _like(name, a, value, dtype, shape, device, out_sharding):
+def _like(name, a, value, dtype, shape, device, *, out_sharding):
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = as_operand(name, a)
     weak = dtype is None and dtypes.is_weakly_typed(a)

@@ -10,7 +10,7 @@ from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.selection import where
 
 
-def _running(name: str, op, a, axis, dtype, out, fill=None, promote: bool = False):
+def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = False):
     no_out(name, out)
     x = as_operand(name, a)
     own = x.aval.dtype
@@ -131,7 +131,7 @@ def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
+    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial=include_initial)
 
 
 def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
@@ -148,10 +148,10 @@ def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initia
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)
+    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial=include_initial)
 
 
-def _cumulative(name: str, op, first, x, axis, dtype, include_initial):
+def _cumulative(name: str, op, first, x, axis, dtype, *, include_initial):
     x = as_operand(name, x)
     if not x.aval.ndim:
         raise ValueError(f"The input must be non-scalar to take a cumulative sum, got a scalar in jnp.{name}.")

@@ -53,7 +53,7 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
     if strip_zeros:
         values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN "
                              "for "
-                                 "those that leading zeros take away.")
+                             "those that leading zeros take away.")
         leading = n if not values.any() else int(np.argmax(values != 0))
         return _roots(p[leading:])
     leading = reductions.sum(lax.cumsum(convert(p != 0, np.dtype("int32")), 0) == 0)

@@ -216,8 +216,7 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = 
     x, y = as_operand("histogram2d", x), as_operand("histogram2d", y, 1)
     if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
         raise ValueError("histogram2d takes the coordinates of points as two rows of one length, got shapes "
-                         f"{x.aval.shape} and "
-                         f"{y.aval.shape}. Use ravel() on arrays of more axes.")
+                         f"{x.aval.shape} and {y.aval.shape}. Use ravel() on arrays of more axes.")
     count = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
     if count != 1 and count != 2:
         edges = asarray(bins)

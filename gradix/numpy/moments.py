@@ -146,7 +146,8 @@ def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
         >>> jnp.var(jnp.array([1.0, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+    return _variance("var", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean,
+                     correction=correction)
 
 
 @replayed
@@ -175,10 +176,11 @@ def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
     """
     if dtype is not None and dtypes.as_dtype(dtype) not in INEXACT:
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return lax.sqrt(_variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+    return lax.sqrt(_variance("std", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean,
+                              correction=correction))
 
 
-def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
+def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correction):
     no_out(name, out)
     if correction is not None:
         if ddof:

@@ -25,7 +25,7 @@ def _without(name: str, x, value):
     return choose(_isnan(x), number(value, x.aval.dtype), x) if x.aval.dtype in INEXACT else x
 
 
-def _extreme(name: str, reduce, fill: float, a, axis, out, keepdims, initial, where):
+def _extreme(name: str, reduce, fill: float, a, axis, out, *, keepdims, initial, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype not in INEXACT:
@@ -54,7 +54,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
+    return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 @replayed(host=host_implementations.nanmin)
@@ -74,7 +74,7 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
+    return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 @replayed
@@ -221,7 +221,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
-def _position(name: str, find, fill: float, a, axis, out, keepdims):
+def _position(name: str, find, fill: float, a, axis, out, *, keepdims):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype not in INEXACT:
@@ -246,7 +246,7 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims)
+    return _position("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims=keepdims)
 
 
 @replayed
@@ -264,4 +264,4 @@ def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmin(jnp.array([jnp.nan, 2.0, 1.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmin", reductions.argmin, math.inf, a, axis, out, keepdims)
+    return _position("nanargmin", reductions.argmin, math.inf, a, axis, out, keepdims=keepdims)

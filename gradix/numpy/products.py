@@ -216,7 +216,7 @@ def matvec(x1, x2, /) -> Array:
         (5, 2)
     """
     x, y = as_operand("matvec", x1), as_operand("matvec", x2, 1)
-    _check_stacks("matvec", x, 2, y, 1, x.aval.shape[-1:], y.aval.shape[-1:])
+    _check_stacks("matvec", x, 2, y, 1, x.aval.shape[-1:], inner_y=y.aval.shape[-1:])
     out = matmul(x, lax.reshape(y, (*y.aval.shape, 1)))
     return lax.squeeze(out, (out.aval.ndim - 1,))
 
@@ -230,13 +230,13 @@ def vecmat(x1, x2, /) -> Array:
         (5, 3)
     """
     x, y = as_operand("vecmat", x1), as_operand("vecmat", x2, 1)
-    _check_stacks("vecmat", x, 1, y, 2, x.aval.shape[-1:], y.aval.shape[-2:-1])
+    _check_stacks("vecmat", x, 1, y, 2, x.aval.shape[-1:], inner_y=y.aval.shape[-2:-1])
     x = _conjugated(x)
     out = matmul(lax.reshape(x, (*x.aval.shape[:-1], 1, x.aval.shape[-1])), y)
     return lax.squeeze(out, (out.aval.ndim - 2,))
 
 
-def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, inner_y: tuple) -> None:
+def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, *, inner_y: tuple) -> None:
     if x.aval.ndim < m or y.aval.ndim < n or inner_x != inner_y:
         raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} "
                          f"and one with {n} axes at least, and the sizes it sums over must agree.")

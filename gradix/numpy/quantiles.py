@@ -43,7 +43,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
         Array(1.2, dtype=float32)
     """
     _check_options("quantile", out, overwrite_input, method, weights)
-    return _quantile("quantile", a, q, axis, method, keepdims, weights, False)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights=weights, skip_nan=False)
 
 
 @replayed
@@ -67,7 +67,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
         Array(2., dtype=float32)
     """
     _check_options("nanquantile", out, overwrite_input, method, weights)
-    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, True)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights=weights, skip_nan=True)
 
 
 @replayed(host=host_implementations.percentile)
@@ -91,7 +91,8 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
         return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     del out_sharding
     _check_options("percentile", out, overwrite_input, method, weights)
-    return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights, False)
+    return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights=weights,
+                     skip_nan=False)
 
 
 @replayed
@@ -114,7 +115,8 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
         Array(2., dtype=float32)
     """
     _check_options("nanpercentile", out, overwrite_input, method, weights)
-    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights, True)
+    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights=weights,
+                     skip_nan=True)
 
 
 @replayed(host=host_implementations.median)
@@ -134,7 +136,7 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
         Array(2.5, dtype=float32)
     """
     _check_options("median", out, overwrite_input)
-    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, False)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, weights=None, skip_nan=False)
 
 
 @replayed
@@ -154,7 +156,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: b
         Array(2.5, dtype=float32)
     """
     _check_options("nanmedian", out, overwrite_input)
-    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, True)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, weights=None, skip_nan=True)
 
 
 # -- the one computation behind them -------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def _check_options(name: str, out, overwrite_input, method: str = "linear", weig
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
 
 
-def _quantile(name: str, a, q, axis, method: str, keepdims, weights, skip_nan: bool):
+def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan: bool):
     x, q = _operands(name, a, q)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     w = None if weights is None else _rows(_weights(name, weights, x, axis, axes), axes)

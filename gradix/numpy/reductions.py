@@ -53,8 +53,7 @@ def initial_value(name: str, initial, dtype):
     value = as_operand(name, initial)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
         warnings.warn(f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real "
-                      "one.",
-                      np.exceptions.ComplexWarning, stacklevel=5)
+                      "one.", np.exceptions.ComplexWarning, stacklevel=5)
     if value.aval.ndim:
         raise ValueError(f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}.")
     return convert(value, dtype)
@@ -86,7 +85,7 @@ _SUM = _Fold("sum", lax.reduce_sum, lax.add, 0)
 _PROD = _Fold("prod", lax.reduce_prod, lax.mul, 1)
 
 
-def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, initial, where, promote_integers):
+def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, *, initial, where, promote_integers):
     """A sum or product in all its options."""
     name, op, combine, identity = fold
     no_out(name, out)
@@ -155,8 +154,8 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
                 return lax._sum(a, ALL[ndim])
             if not positions_and_names(axis)[1]:
                 return lax._sum(a, axes_of(axis, ndim))
-    return _accumulate(_SUM, a, axis, dtype, out, keepdims, initial, where,
-                       promote_integers)
+    return _accumulate(_SUM, a, axis, dtype, out, keepdims, initial=initial, where=where,
+                       promote_integers=promote_integers)
 
 
 @replayed
@@ -179,13 +178,13 @@ def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=Non
         >>> jnp.prod(jnp.array([1, 2, 3]))
         Array(6, dtype=int32)
     """
-    return _accumulate(_PROD, a, axis, dtype, out, keepdims, initial, where,
-                       promote_integers)
+    return _accumulate(_PROD, a, axis, dtype, out, keepdims, initial=initial, where=where,
+                       promote_integers=promote_integers)
 
 
 # -- extremes ------------------------------------------------------------------------------------------------------
 
-def _extreme(name: str, op, combine, a, axis, out, keepdims, initial, where):
+def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     no_out(name, out)
     x = as_operand(name, a)
     dtype, shape = x.aval.dtype, x.aval.shape
@@ -238,12 +237,12 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
         >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([3, 5], dtype=int32)
     """
-    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
+    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 def max_of_numbers(a, axis, initial, where):
     """`max` with its axes kept, for results that are NaN anyway where an element is: compiled, it may miss the NaN."""
-    return _extreme("max", lax._max_of_numbers, lax.max, a, axis, None, True, initial, where)
+    return _extreme("max", lax._max_of_numbers, lax.max, a, axis, None, keepdims=True, initial=initial, where=where)
 
 
 @replayed
@@ -266,7 +265,7 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
         >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([1, 4], dtype=int32)
     """
-    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims, initial, where)
+    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
@@ -326,7 +325,7 @@ def ptp(a, axis=None, out=None, keepdims: bool = False) -> Array:
 
 # -- truth ---------------------------------------------------------------------------------------------------------
 
-def _truth(name: str, op, identity: bool, a, axis, out, keepdims, where):
+def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype != _BOOL:
@@ -358,7 +357,7 @@ def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
         >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=0)
         Array([ True, False], dtype=bool)
     """
-    return _truth("all", lax.reduce_and, True, a, axis, out, keepdims, where)
+    return _truth("all", lax.reduce_and, True, a, axis, out, keepdims=keepdims, where=where)
 
 
 @replayed
@@ -377,7 +376,7 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
         >>> jnp.any(jnp.array([[True, False], [True, False]]), axis=0)
         Array([ True, False], dtype=bool)
     """
-    return _truth("any", lax.reduce_or, False, a, axis, out, keepdims, where)
+    return _truth("any", lax.reduce_or, False, a, axis, out, keepdims=keepdims, where=where)
 
 
 @replayed

@@ -66,7 +66,7 @@ def _spread(name: str, data, ids):
     return lax.reshape(whole, (ids.aval.size, *row)), lax.reshape(ids, (ids.aval.size,))
 
 
-def _scatter(scatter, into, places, data, depth: int, indices_are_sorted, unique_indices, mode):
+def _scatter(scatter, into, places, data, depth: int, *, indices_are_sorted, unique_indices, mode):
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(range(1, data.aval.ndim)), inserted_window_dims=tuple(range(depth)),
         scatter_dims_to_operand_dims=tuple(range(depth)))
@@ -79,7 +79,7 @@ def _count(name: str, ids) -> int:
     if is_unknown(ids):
         raise ConcretizationTypeError(ids,
                                       f"{name}() `num_segments` argument: without it the number of segments depends on "
-                                           f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
+                                      f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
     if not ids.aval.size:
         raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "
                          "segment_ids. Give num_segments.")
@@ -95,7 +95,7 @@ def _highest(dtype):
     return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).max
 
 
-def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, identity):
+def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *, identity):
     kind = _Kind(name, scatter, reduce, identity)
 
     def function(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False,
@@ -131,10 +131,10 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, id
 
 
 segment_sum = _public("segment_sum", "The sum of the rows of each segment.", "0", "Array([3., 5.], dtype=float32)",
-                      scatter_add, lax.reduce_sum, lambda dtype: 0)
+                      scatter_add, lax.reduce_sum, identity=lambda dtype: 0)
 segment_prod = _public("segment_prod", "The product of the rows of each segment.", "1",
-                       "Array([2., 5.], dtype=float32)", scatter_mul, lax.reduce_prod, lambda dtype: 1)
+                       "Array([2., 5.], dtype=float32)", scatter_mul, lax.reduce_prod, identity=lambda dtype: 1)
 segment_max = _public("segment_max", "The largest of the rows of each segment.", "the dtype's lowest value",
-                      "Array([2., 5.], dtype=float32)", scatter_max, lax.reduce_max, _lowest)
+                      "Array([2., 5.], dtype=float32)", scatter_max, lax.reduce_max, identity=_lowest)
 segment_min = _public("segment_min", "The least of the rows of each segment.", "the dtype's highest value",
-                      "Array([1., 5.], dtype=float32)", scatter_min, lax.reduce_min, _highest)
+                      "Array([1., 5.], dtype=float32)", scatter_min, lax.reduce_min, identity=_highest)

@@ -130,7 +130,8 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
     _check_batch(shape, batch, own)
     more = shape[:len(shape) - len(batch)]
     key, mode = take_key("categorical", key), gumbel_mode(mode)
-    return (_with_replacement if replace else _without_replacement)(key, logits, axis, shape, more, dtype, mode)
+    return (_with_replacement if replace else _without_replacement)(key, logits, axis, shape, more, dtype=dtype,
+                                                                 mode=mode)
 
 
 def _logits_dtype(logits):
@@ -149,7 +150,7 @@ def _check_batch(shape, batch, own) -> None:
                          "them.")
 
 
-def _with_replacement(key, logits, axis, shape, more, dtype, mode):
+def _with_replacement(key, logits, axis, shape, more, *, dtype, mode):
     own = logits.aval.shape
     tail = list(shape[len(more):])
     tail.insert(axis, own[axis])
@@ -159,7 +160,7 @@ def _with_replacement(key, logits, axis, shape, more, dtype, mode):
     return lax.argmax(lax.add(noise, logits), axis + len(more), dtypes.python_scalar_dtype(int))
 
 
-def _without_replacement(key, logits, axis, shape, more, dtype, mode):
+def _without_replacement(key, logits, axis, shape, more, *, dtype, mode):
     own = logits.aval.shape
     count = math.prod(more)
     if count > own[axis]:

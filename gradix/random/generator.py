@@ -196,7 +196,7 @@ def _method(function: Callable) -> Callable:
 
 _SAMPLERS = {
     continuous: "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell pareto rayleigh "
-                "triangular wald weibull_min",
+    "triangular wald weibull_min",
     counts: "binomial multinomial poisson",
     discrete: "bernoulli categorical geometric rademacher",
     floats: "bits normal truncated_normal uniform",

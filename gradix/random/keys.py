@@ -67,7 +67,7 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
     if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None
         and _options.jax_legacy_prng_key == "allow"
-            and _options.jax_default_prng_impl == "threefry2x32"):
+        and _options.jax_default_prng_impl == "threefry2x32"):
         return ArrayImpl(keys.host.copy().view(U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
         return keys, False
@@ -100,8 +100,7 @@ def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
         " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, "
         "impl=...) names another one.")
     return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
-            f"{made}, "
-            f"or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}")
+            f"{made}, or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}")
 
 
 def _refuse_raw(name: str) -> None:

@@ -154,7 +154,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
     key = take_key("choice", key)
     if p is not None:
-        where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode)
+        where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode=mode)
     elif replace:
         where = draw_integers(key, 0, elements, shape=shape, dtype=dtypes.python_scalar_dtype(int))
     else:
@@ -186,7 +186,7 @@ def _weights(p, elements: int, axis: int):
     return p
 
 
-def _weighted(key, p, elements, shape, count, replace, mode):
+def _weighted(key, p, elements, shape, count, replace, *, mode):
     dtype, integer = p.aval.dtype, dtypes.python_scalar_dtype(int)
     if not replace:
         noise = draw_gumbel(key, shape=(elements,), dtype=dtype, mode=gumbel_mode(mode))

@@ -86,7 +86,7 @@ def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
         Array([[16.,  0.],
                [ 0.,  0.]], dtype=float32)
     """
-    return _along_all("dctn", x, type, s, axes, norm, _forward)
+    return _along_all("dctn", x, type, s, axes, norm, transform=_forward)
 
 
 def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
@@ -110,7 +110,7 @@ def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array
         Array([[1., 1.],
                [1., 1.]], dtype=float32)
     """
-    return _along_all("idctn", x, type, s, axes, norm, _inverse)
+    return _along_all("idctn", x, type, s, axes, norm, transform=_inverse)
 
 
 def _check(name: str, type: int, norm) -> None:
@@ -125,7 +125,7 @@ def _operand(name: str, x):
     return convert(x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype)
 
 
-def _along_all(name: str, x, type, s, axes, norm, transform):
+def _along_all(name: str, x, type, s, axes, norm, *, transform):
     _check(name, type, norm)
     x = _operand(name, x)
     lengths = None if s is None else [s] if np.ndim(s) == 0 else list(s)

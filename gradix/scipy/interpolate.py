@@ -50,8 +50,7 @@ class RegularGridInterpolator:
         for i, p in enumerate(self.grid):
             if p.aval.ndim != 1 or p.aval.shape[0] != shape[i] or not shape[i]:
                 raise ValueError(f"the points of axis {i} must be a vector of as many elements as values of shape "
-                                 f"{shape} have "
-                                 f"along it, one at least; got shape {p.aval.shape}.")
+                                 f"{shape} have along it, one at least; got shape {p.aval.shape}.")
         if fill_value is not None:
             kind = jnp.asarray(fill_value).aval.dtype
             if not jnp.can_cast(kind, self.values.aval.dtype, casting="same_kind"):

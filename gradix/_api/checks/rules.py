@@ -84,8 +84,7 @@ def _outside(shape, starts, limits, axes) -> Finding | None:
     def exception(words, place):
         index, axis = int(words[:1].view(np.int32)[0]), axes[int(words[1]) % len(axes)]
         return OOBError(f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis "
-                        f"{axis} "
-                        f"with size {shape[axis]}. ({place})")
+                        f"{axis} with size {shape[axis]}. ({place})")
     return Finding(any_of(bad), met, exception)
 
 

@@ -187,7 +187,8 @@ class custom_jvp(_Custom):
         known, out = _Given(self._name, given), {}
         rule = self._rule(static, known, out)
         outs = call_custom_jvp(self._flat(static, known, out), rule, [*static.traced, *known.arrays], self._name,
-                               debug_info(self.fun, tuple(given), {}), len(static.traced), self.symbolic_zeros)
+                               debug_info(self.fun, tuple(given), {}), len(static.traced),
+                               symbolic_zeros=self.symbolic_zeros)
         return out["tree"].unflatten(outs)
 
     def _rule(self, static, args, out: dict):
@@ -277,7 +278,8 @@ class custom_vjp(_Custom):
         known, out = _Given(self._name, given), {}
         outs = call_custom_vjp(self._flat(static, known, out), self._forward(static, known, out),
                                self._backward(static, known, out), [*static.traced, *known.arrays], self._name,
-                               debug_info(self.fun, tuple(given), {}), len(static.traced), self.symbolic_zeros)
+                               debug_info(self.fun, tuple(given), {}), num_static=len(static.traced),
+                               symbolic_zeros=self.symbolic_zeros)
         return out["tree"].unflatten(outs)
 
     def _forward(self, static, args, out):

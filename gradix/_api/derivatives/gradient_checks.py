@@ -50,20 +50,20 @@ def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = 
     unknown = [m for m in modes if m not in _MODES]
     if unknown or not modes:
         raise ValueError(f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.')
-    _check(f, tuple(args), order, modes, atol, rtol, eps, "")
+    _check(f, tuple(args), order, modes, atol, rtol, eps=eps, path="")
 
 
-def _check(f, args, order: int, modes, atol, rtol, eps, path: str) -> None:
+def _check(f, args, order: int, modes, atol, rtol, *, eps, path: str) -> None:
     if order < 1:
         return
     if "fwd" in modes:
         where = f"{path}forward mode"
         check_jvp(f, partial(jvp, f), args, atol, rtol, eps, where)
-        _check(partial(_pushed, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps, f"{where} of ")
+        _check(partial(_pushed, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
     if "rev" in modes:
         where = f"{path}reverse mode"
         check_vjp(f, partial(vjp, f), args, atol, rtol, eps, where)
-        _check(partial(_pulled, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps, f"{where} of ")
+        _check(partial(_pulled, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
 
 
 def check_jvp(f: Callable, f_jvp: Callable, args: Sequence, atol: float | None = None, rtol: float | None = None,

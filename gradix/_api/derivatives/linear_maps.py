@@ -108,7 +108,7 @@ class Pullback:
 
     __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source", "args", "_args_res")
 
-    def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, args=()):
+    def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, *, args=()):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
         self.in_avals, self.out_avals, self.source = in_avals, out_avals, source
         self.args, self._args_res = args, None

@@ -54,8 +54,7 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
         for axis, name in _pairs(part):
             if not -len(shape) <= axis < len(shape):
                 raise ValueError(f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, "
-                                 f"whose shape {shape} "
-                                 f"has {len(shape)} axes. {_FORM}.")
+                                 f"whose shape {shape} has {len(shape)} axes. {_FORM}.")
             here = shape[axis], f"axis {axis} of args{keystr(path)}"
             first = sizes.setdefault(name, here)
             if first[0] != here[0]:
@@ -72,8 +71,7 @@ def _spread(axes: Any, args: tuple, function: str) -> list:
         below = tree.flatten_up_to(args)
     except (ValueError, TypeError) as error:
         raise ValueError(f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional "
-                         f"arguments: {error}. "
-                         f"{_FORM}.") from None
+                         f"arguments: {error}. {_FORM}.") from None
     return [part for part, x in zip(parts, below) for _ in tree_flatten(x)[0]]
 
 

@@ -110,7 +110,8 @@ class JitFunction(Generic[_Result]):
         self._has_static, self._split = roles.has_static, roles.split
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         self._calls, self._log = count(), TraceLog(is_own(fun))
-        self._owner = Owner(self._name, settings.keep_unused, settings.compiler_options, settings.donate_strict, self._log)
+        self._owner = Owner(self._name, settings.keep_unused, settings.compiler_options, settings.donate_strict,
+                            self._log)
         self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
         self._first: Callable = no_code                         # the first of them
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)     # calls with arguments that are no arrays of ours
@@ -203,7 +204,8 @@ class JitFunction(Generic[_Result]):
         except Exception as e:
             raise incomparable(self._name, static, e) or e from None
         if found is None and any(x.aval.place is not None for x in leaves):
-            found = self._placed(self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs), leaves, tree)
+            found = self._placed(self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
+                                 leaves, tree)
             self._cache.keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not is_open(leaves)
@@ -232,7 +234,8 @@ class JitFunction(Generic[_Result]):
         whole = self._traced(opened, tree, static, args, kwargs)
 
         def make(closed, avals):
-            return kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals, whole.donated)
+            return kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals,
+                                    whole.donated)
         return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
@@ -262,7 +265,8 @@ class JitFunction(Generic[_Result]):
         closed, sites = checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
         kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
-        traced = kind(self._owner, closed, consts, out["tree"], debug, avals, self._roles.donated(args, kwargs))
+        traced = kind(self._owner, closed, consts, out["tree"], debug, avals,
+                      donated=self._roles.donated(args, kwargs))
         if isinstance(traced, CheckedTraced):
             refuse_refs([*refs, *inside], self._name)
             traced.sites = sites
@@ -320,7 +324,8 @@ class JitFunction(Generic[_Result]):
             named = getattr(named, part, None)
         roles = self._roles
         return self.__qualname__ if named is self else (_remade, (
-            self._fun, ((roles.static_numbers, tuple(roles.static_names)), (roles.donate_numbers, tuple(roles.donate_names))),
+            self._fun, ((roles.static_numbers, tuple(roles.static_names)),
+                        (roles.donate_numbers, tuple(roles.donate_names))),
             self._settings))
 
     def __repr__(self) -> str:
@@ -366,7 +371,8 @@ class JitFunction(Generic[_Result]):
         dynamic, named, static = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
-        if self._settings.max_paths is not None:                    # there are no values to decide by: traced as a whole
+        # there are no values to decide by: traced as a whole
+        if self._settings.max_paths is not None:
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
 
@@ -401,29 +407,30 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
 
     Args:
         fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
-        in_shardings, out_shardings: how arguments and results are divided over devices: shardings, or PartitionSpecs on the
-            mesh in force, as tree prefixes of the positional arguments and of the result; None leaves it open.
+        in_shardings, out_shardings: how arguments and results are divided over devices: shardings, or PartitionSpecs on
+            the mesh in force, as tree prefixes of the positional arguments and of the result; None leaves it open.
         device, backend: the device, or platform, to run on; `device_put` of the arguments does the same.
         static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
             for each content. Lists, dicts, sets, NumPy arrays and plain objects are distinguished by what they contain.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
-        abstracted_axes: names for axes of the positional arguments: `{axis: name}` or a tuple of names, for all of them, or
-            a tree of these that is a prefix of the arguments. Axes of one name must be of one size, or the call raises.
-            XLA's programs are of fixed sizes, so each size is compiled as without names.
+        abstracted_axes: names for axes of the positional arguments: `{axis: name}` or a tuple of names, for all of
+            them, or a tree of these that is a prefix of the arguments. Axes of one name must be of one size, or the
+            call raises. XLA's programs are of fixed sizes, so each size is compiled as without names.
         compiler_options: XLA debug options by name.
         max_traces: how often the function may be traced; one time more raises and says what differed.
         specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
             is run to get the value, and each way the function goes is kept as compiled segments.
         max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
-        donate_strict: raise where no result can take over the memory of a donated argument, which otherwise only warns, or
-            where a NumPy view of it is in use.
-        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only XLA compiles for each: a
-            text with a dimension for each axis, such as ``"n"`` or ``"b, _"`` (`export.symbolic_shape` has its grammar), None
+        donate_strict: raise where no result can take over the memory of a donated argument, which otherwise only warns,
+            or where a NumPy view of it is in use.
+        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only XLA compiles for
+            each: a text with a dimension for each axis, such as ``"n"`` or ``"b, _"`` (`export.symbolic_shape` has its
+                grammar), None
             for shapes that stay, or a tree of these that is a prefix of the positional arguments. Sizes are at least 1.
-        check: errors that the compiled program looks for, joined with commas: "nan", "div", "index" (out of bounds), "user"
-            (`checkify.check`), "float", "automatic", "all". Each call then waits for its results.
+        check: errors that the compiled program looks for, joined with commas: "nan", "div", "index" (out of bounds),
+            "user" (`checkify.check`), "float", "automatic", "all". Each call then waits for its results.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
@@ -467,10 +474,12 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
                          "out donate_argnums and donate_argnames.")
     if check is not None:
-        refuse_other(specialize=specialize, symbolic=symbolic, in_shardings=in_shardings, out_shardings=out_shardings, device=device)
+        refuse_other(specialize=specialize, symbolic=symbolic, in_shardings=in_shardings, out_shardings=out_shardings,
+                     device=device)
     roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
     return JitFunction(fun, roles, Settings(
-        inline, keep_unused, compiler_options, max_traces, max_paths if specialize else None, donate_strict, abstracted_axes,
+        inline, keep_unused, compiler_options, max_traces, max_paths if specialize else None, donate_strict,
+        abstracted_axes,
         symbolic, shardings_of(in_shardings, out_shardings, device), names_of(check)))
 
 

@@ -45,8 +45,9 @@ class Shardings:
             raise ValueError(f"pjit does not support kwargs when in_shardings is specified: {name} was called with "
                              f"{', '.join(kwargs)} by keyword. Pass them by position.")
         if isinstance(self.ins, tuple) and len(self.ins) != len(args):
-            raise ValueError(f"pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In "
-                             f"particular, you're passing in a tuple of length {len(self.ins)} for {len(args)} positional "
+            raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments "
+                             f"tuple. In particular, you're passing in a tuple of length {len(self.ins)} for "
+                             f"{len(args)} positional "
                              f"arguments of {name}.")
         given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
         return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
@@ -83,8 +84,8 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
     factors: Any = getattr(sharding, "factors", None)
     for i, (n, f) in enumerate(zip(aval.shape, factors(aval.ndim) if factors is not None else ())):
         if type(n) is int and n % f:
-            raise ValueError(f"{head} implies that the global size of its dimension {i} should be divisible by {f}, but it is "
-                             f"equal to {n} (full shape: {aval.shape})")
+            raise ValueError(f"{head} implies that the global size of its dimension {i} should be divisible by {f}, "
+                             f"but it is equal to {n} (full shape: {aval.shape})")
     return sharding
 
 
@@ -100,7 +101,8 @@ class PlacedTraced(Traced):
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
         """The same signature, for arguments that lie anywhere."""
-        new = cls(traced.owner, traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.avals, traced.donated)
+        new = cls(traced.owner, traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.avals,
+                  donated=traced.donated)
         new.on_host = 0
         new.asked, new.in_tree, new.programs = asked, in_tree, {}
         new.checked = isinstance(traced, FloatCheckedTraced)
@@ -144,7 +146,8 @@ class PlacedTraced(Traced):
         named = [(f"argument {name} of {self.name} with shape {a.plain.str_short()}", a.place.sharding)
                  for name, a in zip(_padded(names, len(avals)), avals) if a.place is not None and a.place.is_committed]
         named += [(f"an array of shape {c.aval.plain.str_short()} captured by {self.name}", c.aval.place.sharding)
-                  for c in self.consts if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed]
+                  for c in self.consts if type(c) is ArrayImpl and c.aval.place is not None
+                  and c.aval.place.is_committed]
         named += [(f"in_shardings of {self.name}", s) for s in ins if s is not None]
         named += [(f"out_shardings of {self.name}", s) for s in outs if s is not None]
         if self.asked is not None and self.asked.device is not None:
@@ -173,7 +176,8 @@ class PlacedTraced(Traced):
         donated = tuple([i + n for i in self.donated])
         closed = simplify(self.jaxpr)
         every = [*[c.aval for c in self.consts], *avals]
-        program = PlacedProgram(closed, self.name, home, every, ins, outs, donated=donated, keep_unused=self.keep_unused,
+        program = PlacedProgram(closed, self.name, home, every, ins, outs, donated=donated,
+                                keep_unused=self.keep_unused,
                                 compiler_options=self.options)
         if donated:
             donation.check(program.lowered, self)
@@ -212,7 +216,8 @@ class PlacedTraced(Traced):
         own = [w if w is not None else a.place.sharding if a.place is not None else None
                for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])]
         donated = tuple([i + len(self.consts) for i in self.donated])
-        return lower_placed(simplify(self.jaxpr), self.name, home, own, outs, donated, self.keep_unused, places)
+        return lower_placed(simplify(self.jaxpr), self.name, home, own, outs, donated,
+                            keep_unused=self.keep_unused, places=places)
 
 
 _ORDINARY = object()            # nothing asks for anything but the first device
@@ -224,8 +229,8 @@ def _check_same(aval, wanted: Sharding | None) -> None:
     have = aval.place.sharding
     if have.device_set == wanted.device_set and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]:
         raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
-                         f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument there first, "
-                         "with device_put.")
+                         f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument "
+                         "there first, with device_put.")
 
 
 def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:

@@ -124,8 +124,7 @@ class Traced(_Stage):
         module = traced.lowered(self._places) if self._places is not None else None
         if module is None:
             module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated,
-                                    keep_unused=traced.keep_unused,
-                                    platform=platforms[0])
+                                    keep_unused=traced.keep_unused, platform=platforms[0])
         if donated:
             donation.check(module, traced)
         return Lowered(traced, self.in_tree, module, platforms[0], self._places)

@@ -65,8 +65,7 @@ class SymbolicSizes:
             return broadcast_prefix(self.spec, dynamic, is_leaf=_is_spec)
         except ValueError as e:
             raise ValueError(f"symbolic={self.spec!r} is no prefix of the {len(dynamic)} positional arguments of "
-                             f"{self.name}: {e}. "
-                             f"{_FORM}.") from None
+                             f"{self.name}: {e}. {_FORM}.") from None
 
     def _path(self, i: int, dynamic: tuple) -> str:
         paths = tree_flatten_with_path(dynamic)[0]

@@ -35,7 +35,7 @@ class Traced:
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
                  "avals", "call", "log", "strict", "warm", "on_host", "owner")
 
-    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, donated=()):
+    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()):
         self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = owner, owner
         self.jaxpr, self.consts, self.out_tree, self.debug = jaxpr, consts, out_tree, debug
         self.avals, self.donated = avals, donated
@@ -101,8 +101,8 @@ class KeyCheckedTraced(Traced):
 
     __slots__ = ("flow",)
 
-    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, *rest):
-        super().__init__(owner, jaxpr, *rest)
+    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, *rest, donated=()):
+        super().__init__(owner, jaxpr, *rest, donated=donated)
         self.flow = key_flow(jaxpr)
 
     def run(self, leaves):

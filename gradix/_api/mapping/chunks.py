@@ -78,7 +78,7 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
     traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
     refs = written(traced[2])
     body, consts = hoist(*with_refs(*traced, refs))
-    results = give_back(refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, 1))
+    results = give_back(refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1))
     outs = []
     for i, y in enumerate(results):
         if not mapped[i]:

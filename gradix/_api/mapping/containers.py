@@ -49,7 +49,7 @@ def are_met(args, kwargs, in_axes, out_axes) -> bool:
     return any(is_container(x) or type(x) in specs for x in given)
 
 
-def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, args, kwargs) -> Any:
+def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, args, kwargs) -> Any:
     """Call `fun` mapped, where arguments, or results, are containers: their arrays are mapped one by one."""
     leaves, tree = flatten((args, kwargs), is_container)
     axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))

@@ -94,8 +94,7 @@ class custom_vmap:
             outs, out_tree = flatten(result[0])
             if out_tree != out["tree"]:
                 raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return results in the structure "
-                                 f"{name} returns, "
-                                 f"{out['tree']}, but returned {out_tree}.")
+                                 f"{name} returns, {out['tree']}, but returned {out_tree}.")
             mapped = _flags(result[1], out_tree, name_of(rule), name)
             return arrays(f"the vmap rule of {name}", outs, out_tree, "output"), mapped
 
@@ -111,8 +110,7 @@ def _flags(given, tree, rule: str, name: str) -> list[bool]:
     flags, got = flatten(given)
     if got != tree:
         raise ValueError("structure of output value and output batching specification returned by custom vmap rule "
-                         f"({rule}) "
-                         f"of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
+                         f"({rule}) of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
                          "Return a boolean for each result.")
     wrong = next((i for i, f in enumerate(flags) if not isinstance(f, bool)), None)
     if wrong is not None:

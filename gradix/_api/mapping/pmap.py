@@ -69,7 +69,8 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
                         f"got {in_axes!r}.")
     if backend is not None:
         all_devices(backend)
-    return PmapFunction(fun, axis_name, in_axes, out_axes, static, devices, axis_size, donated)
+    return PmapFunction(fun, axis_name, in_axes, out_axes, static=static, devices=devices, axis_size=axis_size,
+                        donated=donated)
 
 
 _functions: weakref.WeakSet = weakref.WeakSet()
@@ -84,7 +85,7 @@ def _forget_devices() -> None:
 class PmapFunction:
     """A function mapped over devices; made by `pmap`."""
 
-    def __init__(self, fun, axis_name, in_axes, out_axes, static, devices, axis_size, donated):
+    def __init__(self, fun, axis_name, in_axes, out_axes, *, static, devices, axis_size, donated):
         stand_in(self, fun)
         self._fun, self._name, self._axis, self._in_axes, self._out_axes = fun, name_of(fun), axis_name, in_axes, out_axes
         self._static, self._size = static, axis_size
@@ -152,8 +153,7 @@ class PmapFunction:
         if isinstance(given, tuple) and len(given) != len(args):
             raise ValueError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                              f"positional arguments passed to the function, but got {len(given)} entries in "
-                             f"in_axes={given} for {len(args)} "
-                             f"positional arguments of {self._name}.")
+                             f"in_axes={given} for {len(args)} positional arguments of {self._name}.")
         out: list = []
         for i, a in enumerate(args):
             entry = given[i] if isinstance(given, tuple) else given
@@ -174,8 +174,7 @@ class PmapFunction:
             if not -len(shape) <= k < len(shape):
                 raise ValueError(f"pmap was requested to map its argument along axis {k}, which implies that its rank "
                                  f"should be at least {k + 1 if k >= 0 else -k}, but is only {len(shape)}: argument "
-                                 f"{name} of {self._name} has "
-                                 f"shape {shape}.")
+                                 f"{name} of {self._name} has shape {shape}.")
             sizes[name] = shape[k]
         if self._size is not None:
             sizes["axis_size"] = self._size

@@ -68,7 +68,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
         if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
             options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name,
                        "chunk_size": chunk_size}
-            return containers.mapped(vmap, fun, in_axes, out_axes, options, args, kwargs)
+            return containers.mapped(vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                              f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "

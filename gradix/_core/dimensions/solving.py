@@ -134,8 +134,7 @@ class Solver:
     def _error(self, why: str, told: list[str]) -> ValueError:
         obtained = f" Obtained dimension variables: {', '.join(told)}." if told else ""
         return ValueError(f"Input shapes do not match the polymorphic shapes specification. {why} "
-                          f"{self.specifications()}{obtained} "
-                          f"{_HELP}")
+                          f"{self.specifications()}{obtained} {_HELP}")
 
 
 def check_constraints(scope, values: dict[str, int], error: Callable[[str], ValueError],

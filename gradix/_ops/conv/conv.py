@@ -42,8 +42,8 @@ class ConvGeneralDilated(Primitive):
             n = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
             if type(n) is int and n < 0:
                 raise ValueError(f"conv_general_dilated: negative padding is larger than the size of the corresponding "
-                                 f"dimension: got padding={tuple(padding)}, which takes {-n} more elements from spatial "
-                                 f"axis {i} than the {n - low - high} there are.")
+                                 f"dimension: got padding={tuple(padding)}, which takes {-n} more elements from "
+                                 f"spatial axis {i} than the {n - low - high} there are.")
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
             sizes.append(window_count(n, window, window_strides[i]))
         shape = tuple([sizes[out_spec.index(i)] for i in range(len(out_spec))])
@@ -138,8 +138,9 @@ def _result_dtype(dtype, preferred):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
                         f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
     if dtype not in dtypes.BOOL and not any(dtype in own and preferred in wanted for own, wanted in _COMPATIBLE):
-        raise TypeError("Input type is incompatible with `preferred_element_type`: integers give integers or floats, floats floats, "
-                        f"complex numbers complex ones; got preferred_element_type of {preferred} for operands of {dtype}. "
+        raise TypeError("Input type is incompatible with `preferred_element_type`: integers give integers or floats, "
+                        f"floats floats, complex numbers complex ones; got preferred_element_type of {preferred} for "
+                        f"operands of {dtype}. "
                         "Convert the result instead.")
     if dtype in dtypes.SIGNED and preferred in dtypes.UNSIGNED:
         raise TypeError("`preferred_element_type` must have the same signedness as the original type, got "
@@ -147,7 +148,8 @@ def _result_dtype(dtype, preferred):
     return preferred
 
 
-_COMPATIBLE = ((dtypes.INTEGER, dtypes.INTEGER | dtypes.FLOAT), (dtypes.FLOAT, dtypes.FLOAT), (dtypes.COMPLEX, dtypes.COMPLEX))
+_COMPATIBLE = ((dtypes.INTEGER, dtypes.INTEGER | dtypes.FLOAT), (dtypes.FLOAT, dtypes.FLOAT),
+               (dtypes.COMPLEX, dtypes.COMPLEX))
 
 
 def _check(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
@@ -178,10 +180,10 @@ def _check(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
 
 # -- adjoints -----------------------------------------------------------------------------------------------------
 
-def _sizes(lhs, rhs, out, numbers, lhs_dilation, rhs_dilation, strides):
+def _sizes(shapes, numbers, lhs_dilation, rhs_dilation, strides):
     """Dilated extents of input, kernel and result along each axis of space."""
     return [[dilated(shape[i], d) for i, d in zip(spec[2:], dilation)]
-            for shape, spec, dilation in zip((lhs, rhs, out), numbers, (lhs_dilation, rhs_dilation, strides))]
+            for shape, spec, dilation in zip(shapes, numbers, (lhs_dilation, rhs_dilation, strides))]
 
 
 def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
@@ -193,7 +195,7 @@ def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_d
     groups = feature_group_count * batch_group_count
     kernel = _exchanged(rev(rhs, rhs_spec[2:]), rhs_spec[0], rhs_spec[1], groups)
     pads = []
-    for n, k, m, (low, _) in zip(*_sizes(lhs.shape, rhs.aval.shape, ct.aval.shape, dimension_numbers, lhs_dilation,
+    for n, k, m, (low, _) in zip(*_sizes((lhs.shape, rhs.aval.shape, ct.aval.shape), dimension_numbers, lhs_dilation,
                                          rhs_dilation, window_strides), padding):
         pads.append((k - 1 - low, n + low - m))
     numbers = ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec)
@@ -214,7 +216,7 @@ def _rhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_d
         return zeros(rhs.aval)
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     pads = []
-    for n, k, m, (low, _) in zip(*_sizes(lhs.aval.shape, rhs.shape, ct.aval.shape, dimension_numbers, lhs_dilation,
+    for n, k, m, (low, _) in zip(*_sizes((lhs.aval.shape, rhs.shape, ct.aval.shape), dimension_numbers, lhs_dilation,
                                          rhs_dilation, window_strides), padding):
         pads.append((low, k - 1 + m - n - low))
     numbers = ConvDimensionNumbers((lhs_spec[1], lhs_spec[0], *lhs_spec[2:]), (out_spec[1], out_spec[0], *out_spec[2:]),
@@ -285,7 +287,8 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     """
     if out_sharding is not None:
         return divided(conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation,
-                       rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type)
+                       rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision,
+                       preferred_element_type)
     lhs, rhs = as_operand("conv_general_dilated", lhs), as_operand("conv_general_dilated", rhs)
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     n, name = len(numbers.lhs_spec) - 2, "conv_general_dilated"
@@ -294,7 +297,7 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     rhs_dilation = per_axis(name, "rhs_dilation", rhs_dilation, n)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.requested_dtype(preferred_element_type, name)
-    pads = _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation)
+    pads = _pads(lhs, rhs, padding, numbers, strides, (lhs_dilation, rhs_dilation))
     if any(map(is_symbolic_shape, pads)):
         lhs = _padded(lhs, pads, lhs_dilation, numbers)
         pads, lhs_dilation = ((0, 0),) * n, (1,) * n
@@ -313,7 +316,8 @@ def _padded(lhs, pads, dilation, numbers):
     return pad(lhs, scalar_like(lhs, 0), config)
 
 
-def _pads(lhs, rhs, padding, numbers, strides, lhs_dilation, rhs_dilation) -> tuple:
+def _pads(lhs, rhs, padding, numbers, strides, dilations: tuple) -> tuple:
+    lhs_dilation, rhs_dilation = dilations
     if isinstance(padding, (str, PaddingType)):
         if any(d != 1 for d in lhs_dilation):
             raise ValueError("String padding is not implemented for transposed convolution using this op: got "

@@ -357,13 +357,14 @@ def _gather_adjoint(ct, aval, indices, params):
 gather_p.adjoint = _gather_adjoint
 
 
-def _scatter(scatter, operand, indices, updates, dnums, sorted_, unique, mode):
+def _scatter(scatter, operand, indices, updates, dnums, *, sorted_, unique, mode):
     operand, indices, updates = arrays(scatter.name, operand, indices, updates)
     jaxpr = None if scatter.combine is None else combiner(scatter.combine, operand.aval.dtype)
-    return bind_scatter(scatter, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, ())
+    return bind_scatter(scatter, operand, indices, updates, dnums, sorted_=sorted_, unique=unique, mode=mode,
+                        jaxpr=jaxpr)
 
 
-def bind_scatter(prim, operand, indices, updates, dnums, sorted_, unique, mode, jaxpr, consts):
+def bind_scatter(prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()):
     """Apply a member of the family with the parameters in canonical form."""
     return bind(prim, (operand, indices, updates), {
         "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
@@ -390,8 +391,8 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
         >>> lax.scatter(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 9], dtype=int32)
     """
-    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
 
 
 def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
@@ -410,8 +411,8 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_add(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, 11], dtype=int32)
     """
-    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
@@ -430,8 +431,8 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_sub(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, -7], dtype=int32)
     """
-    return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
 
 
 def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
@@ -450,8 +451,8 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_mul(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, 18], dtype=int32)
     """
-    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
 
 
 def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
@@ -470,8 +471,8 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_min(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 2], dtype=int32)
     """
-    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
 
 
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
@@ -490,5 +491,5 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_max(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 9], dtype=int32)
     """
-    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                    unique_indices, mode)
+    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
+                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)

@@ -88,7 +88,7 @@ def _as_given(value, shape, dtype) -> np.ndarray:
 
 # -- LAPACK from XLA ----------------------------------------------------------------------------------------------
 
-def lapack(em, target: str, values, outs, columns, config: dict | None = None, aliases: dict | None = None) -> list:
+def lapack(em, target: str, values, outs, columns, config: dict | None = None, *, aliases: dict | None = None) -> list:
     """Call `lapack_{target}_ffi`; `columns` lists, operands first, which arrays hold matrices, column after column."""
     layouts = [_layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)]
     return em.custom_call(f"lapack_{target}_ffi", outs, *values, backend_config=config or {}, aliases=aliases,

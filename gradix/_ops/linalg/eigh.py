@@ -88,7 +88,7 @@ class Eigh(Factorization):
             return [x, em.constant(0, values)]
         v, w, info = lapack(em, routine(x.dtype, "syevd", "heevd"), [x], [vectors, values, info_aval(x.shape[:-2])],
                             (True, True, False, False), {"mode": letter("V"), "uplo": letter("L" if lower else "U")},
-                            {0: 0})
+                            aliases={0: 0})
         return nan_unless(em, info, [v, w])
 
     def show(self, params):

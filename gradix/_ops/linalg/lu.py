@@ -125,7 +125,7 @@ class LU(Factorization):
         if not out.size:
             return [x, em.constant(0, pivot_type), em.iota(perm_type, perm_type.ndim - 1)]
         factors, pivots, info = lapack(em, routine(out.dtype, "getrf"), [x], [out, pivot_type, info_aval(lead)],
-                                       (True, True, False, False), None, {0: 0})
+                                       (True, True, False, False), None, aliases={0: 0})
         factors, = nan_unless(em, info, [factors], "GE")           # a zero pivot is no failure
         pivots = em.op("subtract", pivot_type, pivots, em.constant(1, pivot_type))
         perm = lu_pivots_to_permutation_p.lower(em, perm_type, pivots, permutation_size=out.shape[-2])

@@ -79,7 +79,7 @@ class Ormqr(Factorization):
         if not out.size or not taus.aval.size:
             return c
         found, = lapack(em, routine(out.dtype, "ormqr", "unmqr"), [a, taus, c], [out], (True, False, True, True),
-                        {"left": left, "transpose": transpose}, {0: 2})
+                        {"left": left, "transpose": transpose}, aliases={0: 2})
         return found
 
     def show(self, params):

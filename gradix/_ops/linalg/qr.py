@@ -78,7 +78,8 @@ class HouseholderProduct(Factorization):
     def lower(self, em, out, a, taus):
         if not out.size:
             return a
-        q, = lapack(em, routine(out.dtype, "orgqr", "ungqr"), [a, taus], [out], (True, False, True), None, {0: 0})
+        q, = lapack(em, routine(out.dtype, "orgqr", "ungqr"), [a, taus], [out], (True, False, True), None,
+                    aliases={0: 0})
         return q
 
 
@@ -106,7 +107,7 @@ class Geqrf(Factorization):
     def lower(self, em, outs, x):
         if not x.aval.size:
             return [x, em.constant(0, outs[1])]
-        return lapack(em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, {0: 0})
+        return lapack(em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, aliases={0: 0})
 
 
 class QR(Factorization):
@@ -149,12 +150,14 @@ class QR(Factorization):
         if pivoting:
             free = em.constant(0, order_type[0])
             r, place, tau = lapack(em, routine(x.dtype, "geqp3"), [x, free], [x.aval, order_type[0], taus],
-                                   (True, False, True, False, False), None, {0: 0, 1: 1})
+                                   (True, False, True, False, False), None, aliases={0: 0, 1: 1})
             order = [em.op("subtract", order_type[0], place, em.constant(1, order_type[0]))]
         else:
-            r, tau = lapack(em, routine(x.dtype, "geqrf"), [x], [x.aval, taus], (True, True, False), None, {0: 0})
+            r, tau = lapack(em, routine(x.dtype, "geqrf"), [x], [x.aval, taus], (True, True, False), None,
+                            aliases={0: 0})
         basis = _emit_columns(em, r, q_type.shape[-1])
-        q, = lapack(em, routine(x.dtype, "orgqr", "ungqr"), [basis, tau], [q_type], (True, False, True), None, {0: 0})
+        q, = lapack(em, routine(x.dtype, "orgqr", "ungqr"), [basis, tau], [q_type], (True, False, True), None,
+                    aliases={0: 0})
         return [q, emit_triangle(em, _emit_part(em, r, r_type), lower=False), *order]
 
     def show(self, params):

@@ -52,7 +52,7 @@ class Schur(Factorization):
         results = [x.aval, x.aval, *values, info_aval(lead), info_aval(lead)]
         config = {"mode": letter("V" if compute_schur_vectors else "N"), "sort": letter("N")}
         columns = (True, True, True, *[False] * (len(values) + 2))
-        t, z, *_, info = lapack(em, routine(x.dtype, "gees"), [x], results, columns, config, {0: 0})
+        t, z, *_, info = lapack(em, routine(x.dtype, "gees"), [x], results, columns, config, aliases={0: 0})
         return nan_unless(em, info, [t, z][:len(outs)])
 
     def show(self, params):
@@ -84,7 +84,7 @@ class Hessenberg(Factorization):
         if not x.aval.size or n == 1:
             return [x, em.constant(0, outs[1])]
         h, tau, info = lapack(em, routine(x.dtype, "gehrd"), [x], [*outs, info_aval(x.shape[:-2])],
-                              (True, True, False, False), {"low": np.int32(1), "high": np.int32(n)}, {0: 0})
+                              (True, True, False, False), {"low": np.int32(1), "high": np.int32(n)}, aliases={0: 0})
         return nan_unless(em, info, [h, tau])
 
 

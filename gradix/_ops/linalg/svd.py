@@ -112,8 +112,7 @@ class Svd(Factorization):
         sides = outs[1:] if compute_uv else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
         results = [x.aval, outs[0], *sides, info_aval(tuple(lead))]
         _, s, u, vh, info = lapack(em, routine(x.dtype, _routine(algorithm)), [x], results,
-                                   (True, True, False, True, True, False),
-                                   {"mode": letter(mode)}, {0: 0})
+                                   (True, True, False, True, True, False), {"mode": letter(mode)}, aliases={0: 0})
         return nan_unless(em, info, [s, u, vh] if compute_uv else [s])
 
     def show(self, params):

@@ -70,7 +70,7 @@ class Cholesky(Factorization):
             return x
         lead = out.shape[:-2]
         c, info = lapack(em, routine(out.dtype, "potrf"), [x], [out, info_aval(lead)], (True, True, False),
-                         {"uplo": letter("L")}, {0: 0})
+                         {"uplo": letter("L")}, aliases={0: 0})
         whole, = nan_unless(em, info, [c])
         return emit_triangle(em, whole, lower=True)
 
@@ -139,7 +139,7 @@ class TriangularSolve(Factorization):
         config = {"side": letter("L" if left_side else "R"), "uplo": letter("L" if lower else "U"),
                   "trans_x": letter("N" if not transpose_a else "C" if conjugate_a else "T"),
                   "diag": letter("U" if unit_diagonal else "N")}
-        found, = lapack(em, routine(out.dtype, "trsm"), [a, b], [out], (True, True, True), config, {0: 1})
+        found, = lapack(em, routine(out.dtype, "trsm"), [a, b], [out], (True, True, True), config, aliases={0: 1})
         return found
 
     def show(self, params):

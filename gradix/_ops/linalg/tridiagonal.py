@@ -59,7 +59,8 @@ class Tridiagonal(Factorization):
         if not x.aval.size:
             return [em.constant(0, o) for o in outs]
         *parts, info = lapack(em, routine(x.dtype, "sytrd", "hetrd"), [x], [*outs, info_aval(x.shape[:-2])],
-                              (True, True, False, False, False, False), {"uplo": letter("L" if lower else "U")}, {0: 0})
+                              (True, True, False, False, False, False), {"uplo": letter("L" if lower else "U")},
+                              aliases={0: 0})
         return nan_unless(em, info, parts)
 
 
@@ -128,7 +129,7 @@ class TridiagonalSolve(Factorization):
         results = [dl.aval, d.aval, du.aval, out, info_aval(out.shape[:-2])]
         columns = (False, False, False, True, False, False, False, True, False)
         *_, x, info = lapack(em, routine(out.dtype, "gtsv"), [dl, d, du, b], results, columns, None,
-                             {i: i for i in range(4)})
+                             aliases={i: i for i in range(4)})
         return nan_unless(em, info, [x])[0]
 
 

@@ -83,8 +83,7 @@ class RandomWrap(_Keys):
         n = len(made.key_shape)
         if words.shape[-n:] != made.key_shape:
             raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with "
-                            f"{made.key_shape}; "
-                            f"got shape={words.shape}")
+                            f"{made.key_shape}; got shape={words.shape}")
         return make_aval(words.shape[:-n], made)
 
     def host(self, words, *, impl):

@@ -10,7 +10,7 @@ from gradix._ops.operands import as_operand
 from gradix._ops.sorting.sort import top_k
 
 
-def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_override, largest: bool) -> list:
+def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_override, *, largest: bool) -> list:
     x = as_operand(name, operand)
     if not x.aval.ndim:
         raise TypeError(f"{name} operand must have >= 1 dimension, got shape ().")
@@ -61,7 +61,7 @@ def approx_max_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     return _extremes("approx_max_k", operand, k, reduction_dimension, recall_target,
-                     reduction_input_size_override, True)
+                     reduction_input_size_override, largest=True)
 
 
 def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
@@ -81,4 +81,4 @@ def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         [Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     return _extremes("approx_min_k", operand, k, reduction_dimension, recall_target,
-                     reduction_input_size_override, False)
+                     reduction_input_size_override, largest=False)

@@ -78,8 +78,7 @@ igamma_grad_a_p = Elementwise("igamma_grad_a", host(igamma_formulas.igamma_grad_
                               lambda t, a, x: mul(t, mul(_density(a, x), sub(log(x), digamma(a)))),
                               hlo=program(igamma_formulas.igamma_grad_a), dtypes=_REAL)
 random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad), _slope_in_a,
-                                  _slope_in_x,
-                                  hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
+                                  _slope_in_x, hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
 
 
 def igamma(a, x) -> Array:

@@ -191,7 +191,7 @@ def is_near_large_mean(m, a, x):
     return (a >= _LARGE[_is_single(m, a)]) & (m.abs(x - a) < 0.3 * a)
 
 
-def _at_the_ends(m, a, x, inside, result, at_zero: float, at_infinity: float):
+def _at_the_ends(m, a, x, inside, result, *, at_zero: float, at_infinity: float):
     """`result` inside; the limits where `x` or `a` is 0 or infinite; NaN where one is negative, or both are 0."""
     ends = m.where((x == math.inf) | ((a == 0.0) & (x > 0.0)), at_infinity,
                    m.where((x == 0.0) | (a == math.inf), at_zero, a))
@@ -208,7 +208,8 @@ def igamma(m, a, x):
     upper = 1.0 - b * density * _fraction(m, b, m.where(above, y, b), above)
     lower = density * _series(m, b, y, ~near & ~above)
     centre = temme_part(m, m.where(near, b, 200.0), m.where(near, y, 200.0), upper=False)
-    return _at_the_ends(m, a, x, inside, m.where(near, centre, m.where(above, upper, lower)), 0.0, 1.0)
+    return _at_the_ends(m, a, x, inside, m.where(near, centre, m.where(above, upper, lower)), at_zero=0.0,
+                        at_infinity=1.0)
 
 
 def igammac(m, a, x):
@@ -223,7 +224,7 @@ def igammac(m, a, x):
     tail = _little_upper(m, m.where(little, b, 1.0), m.where(little, y, 1.0), little)
     centre = temme_part(m, m.where(near, b, 200.0), m.where(near, y, 200.0), upper=True)
     result = m.where(near, centre, m.where(above, upper, m.where(little, tail, lower)))
-    return _at_the_ends(m, a, x, inside, result, 1.0, 0.0)
+    return _at_the_ends(m, a, x, inside, result, at_zero=1.0, at_infinity=0.0)
 
 
 def _little_upper(m, a, x, active):

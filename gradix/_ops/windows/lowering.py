@@ -23,8 +23,9 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
         xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
         window = window._replace(padding=tuple([tuple([p + c * b for p, c in zip(pair, cs)])
                                                 for pair, cs, b in zip(window.padding, cut, window.base_dilation)]))
-    return em.reduce_window(xs, inits, window.window_dimensions, window.padding, outs, body, window.window_strides,
-                            window.base_dilation, window.window_dilation)
+    return em.reduce_window(xs, inits, window.window_dimensions, window.padding, outs, body,
+                            strides=window.window_strides, base_dilation=window.base_dilation,
+                            window_dilation=window.window_dilation)
 
 
 def emit_stretched(em, x, window, fill):
@@ -76,7 +77,7 @@ def emit_first_winner(em, values, better: str):
         yield v, beats
 
 
-def emit_gather_winners(em, out, tangents, x, window, better: str, fill):
+def emit_gather_winners(em, out, tangents, x, window, better: str, *, fill):
     """For each window, the tangent at the first extremum."""
     x, t = emit_stretched(em, x, window, fill), emit_stretched(em, tangents, window, 0)
     values = [v for _, v in emit_slices(em, x, window, out.shape)]
@@ -86,7 +87,7 @@ def emit_gather_winners(em, out, tangents, x, window, better: str, fill):
     return taken
 
 
-def emit_scatter_winners(em, out, source, x, window, extremum: str, fill):
+def emit_scatter_winners(em, out, source, x, window, extremum: str, *, fill):
     """Each window's source added where its first extremum is."""
     wide = emit_stretched(em, x, window, fill)
     places = source.aval.shape
@@ -123,10 +124,9 @@ def _unstretched(em, x, out, window):
     return em.slice(x, [0] * len(low), limit, window.base_dilation, out)
 
 
-def emit_select_and_scatter(em, out, source, x, window, direction: str, fill):
+def emit_select_and_scatter(em, out, source, x, window, direction: str, *, fill):
     """XLA's own operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
     total = em.select_and_scatter(make_aval(wide.aval.shape, out.dtype), wide, source, window.window_dimensions,
-                                  window.window_strides,
-                                  direction)
+                                  window.window_strides, direction)
     return _unstretched(em, total, out, window)

@@ -210,7 +210,8 @@ class SelectAndGatherAdd(Primitive):
         if not out.size:
             return em.constant(0, out)
         fill = window_fill(select_prim, x.aval.dtype)
-        return emit_gather_winners(em, out, t, x, windowed(params), "GT" if is_maximum(select_prim) else "LT", fill)
+        return emit_gather_winners(em, out, t, x, windowed(params), "GT" if is_maximum(select_prim) else "LT",
+                                   fill=fill)
 
     def show(self, params):
         return dict(params)
@@ -262,8 +263,8 @@ class SelectAndScatterAdd(Primitive):
         fill = window_fill(select_prim, x.aval.dtype)
         if any(d != 1 for d in w.window_dilation):
             return emit_scatter_winners(em, out, source, x, w,
-                                        "maximum" if is_maximum(select_prim) else "minimum", fill)
-        return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill)
+                                        "maximum" if is_maximum(select_prim) else "minimum", fill=fill)
+        return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill=fill)
 
     def show(self, params):
         shown = dict(params)
@@ -282,7 +283,8 @@ select_and_scatter_add_p = SelectAndScatterAdd("select_and_scatter_add")
 
 # -- faces --------------------------------------------------------------------------------------------------------
 
-def window_of(name: str, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation) -> Window:
+def window_of(name: str, shape, window_dimensions, window_strides, padding, *, base_dilation,
+              window_dilation) -> Window:
     """The checked window over arrays of `shape`; padding may be a name.
 
     Raises:
@@ -327,8 +329,8 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
         >>> lax.reduce_window_shape_tuple((2, 8), (2, 2), (1, 2), ((0, 0), (1, 1)))
         (1, 5)
     """
-    return window_of("reduce_window", operand_shape, window_dimensions, window_strides, padding, base_dilation,
-                     window_dilation).result_shape(operand_shape)
+    return window_of("reduce_window", operand_shape, window_dimensions, window_strides, padding,
+                     base_dilation=base_dilation, window_dilation=window_dilation).result_shape(operand_shape)
 
 
 def reduce_window_by(prim, operand, window: Window):

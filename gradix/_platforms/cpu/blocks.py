@@ -59,7 +59,7 @@ def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bo
     for stage in range(stages):
         size = ceil(count / blocks) if stage < stages - 1 else target
         size = min(count, -(-size // 8) * 8) if inner == 1 else size
-        x = _combined(em, x, count, size, inner, combine, neutral, own=stage > 0)
+        x = _combined(em, x, count, size, inner, combine, neutral=neutral, own=stage > 0)
         count = size
     if count > 1:
         result = make_aval((*rows, inner) if inner > 1 else rows, out.dtype)
@@ -72,7 +72,7 @@ def _without(shape, axes) -> tuple:
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
-def _combined(em, x, count: int, size: int, inner: int, combine: str, neutral: int | None, own: bool):
+def _combined(em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool):
     """Rows of `count` times `inner` elements made rows of `size` times `inner`.
 
     The last block may overlap the one before; what they share is made neutral in it, where it may not be given twice.

@@ -1,8 +1,9 @@
 """Convolutions on the CPU that XLA does badly, as products of matrices and as sums of elementwise products.
 
-XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long where
-a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go in groups;
-twice too long where there are few positions of a large kernel (the gradient to a small one), and three times with few features.
+XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a hundred times too long
+where a kernel covers one place, or as much as the input (which is the gradient to such a kernel), and where features go
+in groups; twice too long where there are few positions of a large kernel (the gradient to a small one), and three times
+with few features.
 """
 from __future__ import annotations
 
@@ -71,22 +72,23 @@ class _Case(NamedTuple):
 
 
 @lru_cache(1024)
-def _case(lhs, rhs, out, strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups: int, batch_groups: int):
+def _case(lhs, rhs, out, strides, padding, dilations, *, numbers, feature_groups: int, batch_groups: int):
     """A convolution of these types as a case; None where it is none."""
     if not lhs.dtype == rhs.dtype == out.dtype or out.dtype in dtypes.BOOL or not padding:
         return None
     if not all(type(n) is int for a in (lhs, rhs, out) for n in a.shape) or not (out.size and lhs.size and rhs.size):
         return None
     axes = [Axis(lhs.shape[i], rhs.shape[j], out.shape[k], *pads, *step) for i, j, k, pads, *step in zip(
-        *[spec[2:] for spec in numbers], padding, strides, lhs_dilation, rhs_dilation)]
+        *[spec[2:] for spec in numbers], padding, strides, *dilations)]
     (rows, inputs), features = [lhs.shape[i] for i in numbers[0][:2]], rhs.shape[numbers[1][0]]
     return _Case(out, axes, rows, inputs, features, feature_groups, batch_groups, numbers[2][1])
 
 
 def _case_of(site):
     p, (lhs, rhs) = site.params, [v.aval for v in site.values]
-    return _case(lhs, rhs, site.out, tuple(p["window_strides"]), tuple(map(tuple, p["padding"])), tuple(p["lhs_dilation"]),
-                 tuple(p["rhs_dilation"]), p["dimension_numbers"], p.get("feature_group_count", 1), p.get("batch_group_count", 1))
+    return _case(lhs, rhs, site.out, tuple(p["window_strides"]), tuple(map(tuple, p["padding"])),
+                 (tuple(p["lhs_dilation"]), tuple(p["rhs_dilation"])), numbers=p["dimension_numbers"],
+                 feature_groups=p.get("feature_group_count", 1), batch_groups=p.get("batch_group_count", 1))
 
 
 def _of_case(test):
@@ -110,7 +112,8 @@ def _is_product(c: _Case) -> bool:
 def _is_short(c: _Case) -> bool:
     # Vectors in the layout of the library compile to one call of it, much sooner.
     called = len(c.axes) == 1 and (c.rows == 1 or c.out_features == 2)
-    return c.alone and not called and is_short(c.out.dtype, c.places * c.inputs * c.spread, c.features, c.rows * c.results,
+    return c.alone and not called and is_short(c.out.dtype, c.places * c.inputs * c.spread, c.features,
+                                               c.rows * c.results,
                                                c.axes[-1].stride, c.featured)
 
 
@@ -187,7 +190,8 @@ def _by_numpy(em, site, lhs, rhs):
     if not em.has_host_kernels(site.out):
         return NotImplemented
     arranged = _Arranged(em, site, lhs, rhs)
-    return arranged(lambda x, w: emit_correlation(arranged.forms, x, w), (0, *arranged.space, 1), (*arranged.space, 1, 0))
+    return arranged(lambda x, w: emit_correlation(arranged.forms, x, w), (0, *arranged.space, 1),
+                    (*arranged.space, 1, 0))
 
 
 def _as_parts(em, site, lhs, rhs):
@@ -224,7 +228,8 @@ def _group_by_group(em, site, lhs, rhs):
     axis = numbers[2][1]
     thin = make_aval(resized(out.shape, axis, out.shape[axis] // groups), out.dtype)
     params = {**site.params, "feature_group_count": 1, "batch_group_count": 1}
-    parts = [em.lower(conv_general_dilated_p, thin, group(lhs, numbers[0][0], i), group(rhs, numbers[1][0], i), **params)
+    parts = [em.lower(conv_general_dilated_p, thin, group(lhs, numbers[0][0], i), group(rhs, numbers[1][0], i),
+                      **params)
              for i in range(groups)]
     return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
 

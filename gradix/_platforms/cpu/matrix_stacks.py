@@ -56,7 +56,7 @@ def emit_cholesky(em, out, x):
     return _by_lanes(em, "cholesky_of_stack", [out], lambda a: [_Lanes(em, a).cholesky(a)], [x])[0]
 
 
-def _by_lanes(em, name: str, outs, function, operands, flips=(False, False), out_flip: bool = False) -> list:
+def _by_lanes(em, name: str, outs, function, operands, flips=(False, False), *, out_flip: bool = False) -> list:
     """Apply `function`, of arrays whose last axis are lanes, to stacks of matrices; a flip transposes each of them."""
     loops, lead = Loops(em), operands[0].aval.ndim - 2
     count = prod(operands[0].aval.shape[:lead])
@@ -232,8 +232,7 @@ class _Lanes(Loops):
 def _triangular_solve(em, site, a, b):
     p = site.params
     return emit_triangular_solve(em, site.out, a, b, left_side=p["left_side"], lower=p["lower"],
-                                 transpose_a=p["transpose_a"],
-                                 unit_diagonal=p["unit_diagonal"])
+                                 transpose_a=p["transpose_a"], unit_diagonal=p["unit_diagonal"])
 
 
 _EVIDENCE = "docs/kernels.md#what-they-take"

@@ -26,7 +26,7 @@ def _by_loop(em, x, axis: int, reverse: bool, combine, identity):
     return emit_loop(em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0]))
 
 
-def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, costly: bool = False):
+def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bool = False):
     """Rows one after the other, each in chunks, by a native kernel of the CPU."""
     aval = x.aval
     n, ndim = aval.shape[axis], aval.ndim
@@ -156,7 +156,6 @@ _EVIDENCE = "docs/kernels.md#ranks-running-sums-counts"
 
 REWRITES = (
     Rewrite("running_reductions_by_loops", (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _running,
-            _EVIDENCE,
-            _has_writer),
+            _EVIDENCE, _has_writer),
     Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence, _EVIDENCE),
 )

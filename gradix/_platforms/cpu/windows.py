@@ -40,7 +40,7 @@ def _winners_by_slices(em, site, source, x):
     prim = site.params["select_prim"]
     window = windowed({k: v for k, v in site.params.items() if k != "select_prim"})
     return emit_scatter_winners(em, site.out, source, x, window, "maximum" if is_maximum(prim) else "minimum",
-                                window_fill(prim, x.aval.dtype))
+                                fill=window_fill(prim, x.aval.dtype))
 
 
 REWRITES = (

@@ -75,8 +75,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     if len(dims) != mat.ndim or list(dims) != sorted(set(dims)) or any(mat.shape[i] not in (1, shape[d])
                                                                        for i, d in enumerate(dims)):
         raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of "
-                         f"shape={shape}, one for "
-                         f"each of {mat.shape}, of the same size or for size 1.")
+                         f"shape={shape}, one for each of {mat.shape}, of the same size or for size 1.")
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
     last = dims[b - 1] if mat.n_sparse else first - 1
@@ -301,8 +300,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     steps = tuple(strides) if strides is not None else (1,) * mat.ndim
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise ValueError(f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
-                         f"{starts}, {limits} "
-                         f"and {steps}.")
+                         f"{starts}, {limits} and {steps}.")
     if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(k <= 0 for k in steps):
         raise ValueError(f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
                          f"shape {mat.shape}, and strides={steps} positive.")
@@ -365,8 +363,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
 
 def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Sequence[int], *,
-                unique_indices: bool = False,
-                indices_are_sorted: bool = False, mode=None, fill_value=None) -> BCOO:
+                unique_indices: bool = False, indices_are_sorted: bool = False, mode=None, fill_value=None) -> BCOO:
     """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
 
     Raises:

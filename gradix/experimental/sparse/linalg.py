@@ -51,8 +51,7 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
                          f"got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}.")
     if data.dtype != b.dtype or data.dtype.kind not in "fc" or data.dtype.itemsize < 4:
         raise TypeError("spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got "
-                        f"{data.dtype} "
-                        f"and {b.dtype}.")
+                        f"{data.dtype} and {b.dtype}.")
     n = b.shape[0]
     made = _BCSR((data, indices, indptr), shape=(n, n))
     rows = _rows(made)

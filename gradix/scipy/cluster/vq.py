@@ -41,8 +41,7 @@ def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
         x, codes = x[:, None], codes[:, None]
     if x.aval.shape[1] != codes.aval.shape[1] or not codes.aval.shape[0]:
         raise ValueError("vq needs a code at least, and observations and codes of one length; got shapes "
-                         f"{x.aval.shape} and "
-                         f"{codes.aval.shape}.")
+                         f"{x.aval.shape} and {codes.aval.shape}.")
     off = x[:, None, :] - codes[None, :, :]
     squares = lax.real(off * lax.conj(off)) if off.aval.dtype in COMPLEX else off * off
     distances = jnp.sum(squares, -1)

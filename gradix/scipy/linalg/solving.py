@@ -81,8 +81,7 @@ def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diago
 
     def solution(a, b):
         return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=turned,
-                                           conjugate_a=conjugated,
-                                           unit_diagonal=unit_diagonal)
+                                           conjugate_a=conjugated, unit_diagonal=unit_diagonal)
 
     return solved("solve_triangular", solution, a, b)
 

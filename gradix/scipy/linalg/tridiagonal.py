@@ -16,8 +16,7 @@ _FLOATS = (np.dtype("float32"), np.dtype("float64"), np.dtype("complex64"), np.d
 
 
 def eigh_tridiagonal(d, e, *, eigvals_only: bool = False, select: str = "a",
-                     select_range: tuple[float, float] | None = None,
-                     tol: float | None = None, key=None) -> Any:
+                     select_range: tuple[float, float] | None = None, tol: float | None = None, key=None) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of a Hermitian tridiagonal matrix.
 
     The eigenvalues are found by bisection with Sturm sequences (W. Barth, R. Martin, J. Wilkinson, "Calculation of the
@@ -67,8 +66,7 @@ def _check(d, e) -> None:
                         f"{dtypes.dtype_name(d.aval.dtype)}. Convert both with .astype('float32').")
     if d.aval.ndim != 1 or e.aval.ndim != 1 or e.aval.shape[0] != max(d.aval.shape[0] - 1, 0):
         raise TypeError("eigh_tridiagonal needs a diagonal of shape (n,) and one above of shape (n - 1,), got "
-                        f"{d.aval.shape} "
-                        f"and {e.aval.shape}. Use vmap for several matrices.")
+                        f"{d.aval.shape} and {e.aval.shape}. Use vmap for several matrices.")
 
 
 def _range(select: str, select_range, n: int) -> tuple[int, int]:

@@ -66,8 +66,7 @@ def _step(value_and_gradient, state: _State, tries) -> _State:
                                   guess, tries)
     move, change = found.at * direction, found.gradient - state.g
     return _State(state.x + move, found.value, found.gradient, _updated(inverse, move, change), state.f,
-                  state.steps + 1,
-                  state.evaluations + count, failed)
+                  state.steps + 1, state.evaluations + count, failed)
 
 
 def _updated(inverse, s, y):

@@ -180,7 +180,7 @@ def _first_is_larger(x, y, axes) -> bool:
 
 # -- the two ways --------------------------------------------------------------------------------------------------
 
-def _convolve(name: str, x, y, mode: str, method: str, precision, later: int = 0):
+def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int = 0):
     """The convolution; of a second array of even length, the middle part of "same" begins `later`."""
     _check_mode(mode)
     if method not in ("auto", "fft", "direct"):
@@ -188,8 +188,7 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, later: int = 0
     axes = range(x.aval.ndim)
     if not x.aval.size or not y.aval.size:
         raise ValueError(f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
-                         f"{y.aval.shape} in "
-                         f"{name}.")
+                         f"{y.aval.shape} in {name}.")
     larger = _first_is_larger(x, y, axes) if mode != "full" else True
     if not x.aval.ndim:
         return x * y

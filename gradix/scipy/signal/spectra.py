@@ -22,7 +22,7 @@ def _real(x):
 class _Plan:
     """How signals of one length are cut and transformed: window, lengths, and whether half a spectrum suffices."""
 
-    def __init__(self, x, window, nperseg, noverlap, nfft, detrend, onesided: bool):
+    def __init__(self, x, window, nperseg, noverlap, nfft, detrend, *, onesided: bool):
         given = None if nperseg is None else int(nperseg)
         self.window, self.nperseg = window_of(window, given, x.aval.shape[-1], _real(x))
         self.step = self.nperseg - overlap_of(noverlap, self.nperseg)
@@ -31,7 +31,8 @@ class _Plan:
             raise ValueError(f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}.")
         self.detrend = detrend
         if onesided and x.aval.dtype in COMPLEX:
-            warnings.warn("The signal is complex: giving the two-sided spectrum. return_onesided=False says so.", stacklevel=4)
+            warnings.warn("The signal is complex: giving the two-sided spectrum. return_onesided=False says so.",
+                          stacklevel=4)
         self.onesided = onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
 
     def spectra(self, x):
@@ -86,7 +87,7 @@ def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = No
         real = jnp.zeros(x.aval.shape, _real(x))
         return real, real, convert(real, dtypes.to_complex_dtype(x.aval.dtype))
     x = jnp.moveaxis(x, axis, -1)
-    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, onesided=return_onesided)
     x = extended(x, boundary, plan.nperseg // 2)
     if padded:
         missing = -(x.aval.shape[-1] - plan.nperseg) % plan.step
@@ -98,7 +99,8 @@ def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = No
 
 
 def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1, freq_axis: int = -2) -> tuple[Array, Array]:
+          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+          freq_axis: int = -2) -> tuple[Array, Array]:
     """The signal whose short-time Fourier transform is given, in least squares.
 
     D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
@@ -219,7 +221,7 @@ def csd(x, y, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int |
     x, y = jnp.moveaxis(x, axis, -1), None if y is None else jnp.moveaxis(y, axis, -1)
     if y is not None:
         x, y = _of_one_length(x, y)
-    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    plan = _Plan(x, window, nperseg, noverlap, nfft, detrend, onesided=return_onesided)
     left = plan.spectra(x)
     power = lax.real(left * lax.conj(left)) if y is None else lax.conj(left) * plan.spectra(y)
     power = _one_sided(power, plan.nfft) if plan.onesided else power

@@ -119,8 +119,7 @@ class gaussian_kde:
             raise ValueError(f"integrate_box_1d() only handles 1D pdfs; this one has {self.d} dimensions.")
         if jnp.ndim(low) or jnp.ndim(high):
             raise ValueError("the limits of integration in integrate_box_1d must be scalars, got shapes "
-                             f"{jnp.shape(low)} and "
-                             f"{jnp.shape(high)}.")
+                             f"{jnp.shape(low)} and {jnp.shape(high)}.")
         width = jnp.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / width) for end in (low, high)]
         return jnp.sum(self.weights * (ends[1] - ends[0]))

@@ -122,8 +122,7 @@ def _check_same(found, b, what: str) -> None:
     (got, tree), (want, other) = flatten(found), flatten(b)
     if tree != other or [g.shape for g in got] != [w.aval.shape for w in want]:
         raise ValueError(f"matvec() output shapes must match b: {what} gives {tree} with {[g.shape for g in got]}, b "
-                         f"is {other} "
-                         f"with {[w.aval.shape for w in want]}.")
+                         f"is {other} with {[w.aval.shape for w in want]}.")
 
 
 def squared_goal(b, system: System):
