@@ -1,4 +1,6 @@
 """What programs of libraries came upon, one after the other; none of these libraries is needed."""
+import inspect
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,30 @@ def test_a_checked_jitted_function_is_compiled_once():
     finally:
         gradix.monitoring.unregister_event_duration_listener(listener)
     assert counts[0] == counts[-1]
+
+
+def test_an_error_of_host_arrays_is_passed_on():
+    error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "got {x}", x=x))(jnp.float32(-1))
+    fetched = gradix.tree.map(np.asarray, error)
+    again, _ = checkify.checkify(gradix.jit(lambda e: checkify.check_error(e)))(fetched)
+    assert again.get().startswith("got -1.0")
+    with pytest.raises(ValueError, match="got -1.0"):
+        checkify.check_error(fetched)
+
+
+def test_texts_show_arrays_and_keys():
+    def f(tree, key):
+        checkify.check(jnp.all(tree["b"] > 0), "{tree} {key}", tree=tree, key=key)
+    error, _ = checkify.checkify(f)({"b": jnp.float32(-1)}, gradix.random.key(7))
+    assert "'b': Array(-1., dtype=float32" in error.get() and "key<fry>" in error.get()
+
+
+def test_signatures_of_jitted_functions_are_those_of_the_functions():
+    def f(x, *, scale=2):
+        return x * scale
+    assert "PjitFunction" in str(type(gradix.jit(f)))
+    for follow in (True, False):
+        assert str(inspect.signature(gradix.jit(f), follow_wrapped=follow)) == "(x, *, scale=2)"
 
 
 @pytest.mark.parametrize("shape, name", [((), True), ((4,), True), ((1000,), False)])

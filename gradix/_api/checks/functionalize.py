@@ -20,8 +20,10 @@ from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
 from gradix._control.program_interning import interned
 from gradix._core.array import as_array
+from gradix._core.dtypes import KeyType
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
+from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._ops.select import select
 from gradix._transforms.staging import eval_closed, stage_open
 
@@ -112,10 +114,13 @@ def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
             raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
                             f"{x!r} of type {type(x)}.")
     values = [as_array(x) for x in leaves]
+    impls = [v.aval.dtype._impl if isinstance(v.aval.dtype, KeyType) else None for v in values]
+    values = [v if impl is None else random_unwrap(v) for v, impl in zip(values, impls)]
     packed, avals, place = pack(values), [v.aval for v in values], source.current()
 
     def exception(words):
-        args, kwargs = tree.unflatten(unpack(words, avals))
+        found = [as_array(x) for x in unpack(words, avals)]
+        args, kwargs = tree.unflatten([x if impl is None else random_wrap(x, impl) for x, impl in zip(found, impls)])
         return FailedCheckError(f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})")
     code = select(pred, as_array(np.int32(0)), as_array(np.int32(1)))
     words = packed[0] if packed else as_array(np.zeros(0, np.uint32))
@@ -149,7 +154,7 @@ def check_error(error: Error) -> None:
         return
     if not isinstance(error._code, Tracer):
         error.throw()
-    code, words = first_failed(error._code, error._words)
+    code, words = first_failed(as_array(error._code), as_array(error._words))
     _bind_check(code, words, error._sites, "check")
 
 

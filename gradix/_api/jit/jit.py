@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import time
 import types
@@ -101,6 +102,7 @@ class JitFunction(Generic[_Result]):
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
     __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
+    __qualname__ = "PjitFunction"                   # libraries recognise jitted functions by this name of their type
 
     def __init__(self, fun: Callable, roles: ArgumentRoles, settings: Settings):
         stand_in(self, fun)
@@ -235,7 +237,7 @@ class JitFunction(Generic[_Result]):
 
         def make(closed, avals):
             return kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals,
-                                    whole.donated)
+                                    donated=whole.donated)
         return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
@@ -330,6 +332,10 @@ class JitFunction(Generic[_Result]):
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
 
     def clear_cache(self) -> None:
         """Forget all traces and compiled programs of this function."""
