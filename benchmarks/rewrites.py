@@ -2,8 +2,9 @@
 
     python -m benchmarks --rewrites [--only sorts]
 
-A program that takes the rewrite is compiled with it and without it, and the two run in turns. The table holds the ratios of the
-times on to off, of a call and of the compilation; below 1, the rewrite pays. It judges nothing: the exit status is always 0.
+A program that takes the rewrite is compiled with it and without it, and the two run in turns. The table holds the
+ratios of the times on to off, of a call and of the compilation; below 1, the rewrite pays. It judges nothing: the exit
+status is always 0.
 """
 
 import gc
@@ -92,7 +93,8 @@ def augmented(images):
 PROGRAMS: dict[str, Program] = {
     "products_by_wider_dtypes": (jnp.matmul, (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8"))),
     "small_products_as_sums": (jnp.matmul, (floats(10_000, 3, 3), floats(10_000, 3, 3))),
-    "complex_products_by_parts": (jnp.matmul, (floats(600, 600).astype("complex64"), floats(600, 600).astype("complex64"))),
+    "complex_products_by_parts": (jnp.matmul, (floats(600, 600).astype("complex64"),
+                                               floats(600, 600).astype("complex64"))),
     "products_without_transposes": (lambda x, y: x.T @ y, (floats(512, 512), floats(512, 512))),
     "convolutions_by_wider_dtypes": (lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),
                                      (whole(4, 8, 32, 32, dtype="int8"), whole(8, 8, 3, 3, dtype="int8"))),
@@ -117,7 +119,8 @@ PROGRAMS: dict[str, Program] = {
     "recurrences_by_loops": (gradix.grad(lambda x: jnp.cumprod(x).sum()), (floats(4096),)),
     "small_windows_by_slices": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID"),
                                 (floats(32, 64, 64),)),
-    "winners_of_small_windows": (gradix.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID").sum()),
+    "winners_of_small_windows": (gradix.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2),
+                                                                         "VALID").sum()),
                                  (floats(32, 64, 64),)),
     "sorts_by_numpy": (jnp.sort, (floats(100_000),)),
     "top_k_by_numpy": (lambda x: lax.top_k(x, 100), (floats(1 << 20),)),
@@ -140,7 +143,8 @@ PROGRAMS: dict[str, Program] = {
     "older_generator": (chain, (floats(64),)),
     "no_unrolling": (chain, (floats(1000),)),
     "narrow_vectors": (chain, (floats(8),)),
-    "small_products_in_loops": (lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x), (floats(4, 4) / 10, floats(4))),
+    "small_products_in_loops": (lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x),
+                                (floats(4, 4) / 10, floats(4))),
     "divided_convolutions": conv((16, 32, 64, 64), (32, 32, 3, 3)),
 }
 

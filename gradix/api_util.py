@@ -1,4 +1,4 @@
-"""What libraries that write transformations of their own do with arguments: flatten functions, and tell leaves apart."""
+"""What libraries with transformations of their own do with arguments: flatten functions, tell leaves apart."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

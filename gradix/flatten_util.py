@@ -17,7 +17,7 @@ __all__ = ["ravel_pytree"]
 
 
 class _Unravel:
-    """The way back from a vector to a pytree; equal for pytrees of one structure and type, so that jit knows it again."""
+    """The way back from a vector to a pytree; equal for equal structures and types, so that jit knows it again."""
 
     __slots__ = ("tree", "avals", "dtype")
 
@@ -46,7 +46,8 @@ class _Unravel:
             part = lax.reshape(lax.slice_in_dim(flat, start, start + aval.size), aval.shape)
             start += aval.size
             if mixed:
-                part = lax.real(part) if part.aval.dtype in dtypes.COMPLEX and aval.dtype not in dtypes.COMPLEX else part
+                is_real = aval.dtype not in dtypes.COMPLEX
+                part = lax.real(part) if is_real and part.aval.dtype in dtypes.COMPLEX else part
                 part = lax.convert_element_type(part, aval.dtype)
             leaves.append(part)
         return self.tree.unflatten(leaves)

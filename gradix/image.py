@@ -155,7 +155,7 @@ def _resampled(image, shape, axes, scale, translation, method, *, antialias, pre
 
 
 def _weighted(image, weights, axis: int, precision):
-    """Sums over an axis by weights of shape (old size, new size); a copy of the weights for each matrix costs less than moving axes."""
+    """Sums over an axis by weights (old size, new size); copies of the weights cost less than moving axes."""
     shape, (old, new) = image.shape, weights.shape
     if axis < len(shape) - 1 and all(type(n) is int for n in shape):
         stack = math.prod(shape[:axis])

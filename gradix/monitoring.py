@@ -1,6 +1,7 @@
 """What a program tells of itself while it runs: events, durations and numbers, for whoever registered a listener.
 
-Gradix itself records the times of tracing and compiling, and what was found on disk, under the names that tools for JAX listen for.
+Gradix itself records the times of tracing and compiling, and what was found on disk, under the names that tools for JAX
+listen for.
 """
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _on_event: list[Callable[..., None]] = []
 _on_duration: list[Callable[..., None]] = []
 _on_time_span: list[Callable[..., None]] = []
 _on_scalar: list[Callable[..., None]] = []
-_DURATIONS = {"trace": "/jax/core/compile/jaxpr_trace_duration", "compile": "/jax/core/compile/backend_compile_duration",
+_DURATIONS = {"trace": "/jax/core/compile/jaxpr_trace_duration",
+              "compile": "/jax/core/compile/backend_compile_duration",
               "load": "/jax/compilation_cache/cache_retrieval_time_sec"}
 _EVENTS = {"compile": "/jax/compilation_cache/cache_misses", "load": "/jax/compilation_cache/cache_hits"}
 
@@ -43,7 +45,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Tell the listeners of time spans that `event` lasted from `start_time` to `end_time`, in seconds of `time.time`."""
+    """Tell the listeners of time spans that `event` lasted from `start_time` to `end_time`, by `time.time`."""
     for listener in list(_on_time_span):
         listener(event, start_time, end_time, **kwargs)
 

@@ -65,7 +65,8 @@ def _fixed(x):
     return lambda: _traced(x, "8")
 
 
-@case("40 lengths of rows, one trace where the library has it, compiled programs on the disk where it keeps them", "export", 0.5)
+@case("40 lengths of rows, one trace where the library has it, compiled programs on the disk where it keeps them",
+      "export", 0.5)
 def _lengths(x):
     w = x.array(16, 16)
     options = {"symbolic": (None, "n, _")} if x.name == "gradix" else {}

@@ -35,7 +35,7 @@ def name_of(function) -> str:
 
 
 def stand_in(wrapper, function) -> None:
-    """Give an object that is called in place of a function its name, documentation and attributes, those it has apart."""
+    """Give an object that is called in place of a function its name, documentation and attributes but for its own."""
     functools.update_wrapper(wrapper, function, updated=())
     own = type(wrapper)
     wrapper.__dict__.update({k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)})

@@ -89,7 +89,7 @@ def _prefixes(combine, xs, axis: int) -> list:
 
 
 def _doubled(combine, xs, axis: int) -> list:
-    """Combine each element with the one 1, 2, 4, ... before it, as often as the size asks for that is known when the program runs."""
+    """Combine each element with the one 1, 2, 4, ... before it, as often as the size known at run time asks for."""
     n = xs[0].aval.shape[axis]
     size = convert_element_type(n.__jax_array__(), np.int32)
 

@@ -46,7 +46,8 @@ def slurm() -> Found:
     job, nodes = _number("SLURM_JOB_ID"), _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
     address = f"{first_host(nodes)}:{job % 4096 + 61440}" if nodes and job is not None else None
     local = _number("SLURM_LOCALID")
-    return Found("slurm", address, _number("SLURM_NTASKS"), _number("SLURM_PROCID"), None if local is None else (local,))
+    return Found("slurm", address, _number("SLURM_NTASKS"), _number("SLURM_PROCID"),
+                 None if local is None else (local,))
 
 
 def first_host(nodes: str) -> str:
@@ -75,7 +76,8 @@ def kubernetes() -> Found:
     """A pod of an indexed job of a JobSet; its first pod is found by name."""
     name, job = _first("JOBSET_NAME"), _first("REPLICATED_JOB_NAME")
     address = f"{name}-{job}-0-0.{name}:8476" if name and job else None
-    return Found("k8s", address, _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"), _number("JOB_COMPLETION_INDEX"))
+    return Found("k8s", address, _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"),
+                 _number("JOB_COMPLETION_INDEX"))
 
 
 def gke() -> Found:
@@ -95,7 +97,8 @@ def detected(method: str | None) -> tuple[Found | None, list[Found]]:
         ValueError: there is no such method.
     """
     if method is not None and method not in SOURCES and method != "deactivate":
-        raise ValueError(f"cluster_detection_method={method!r} is not known; there are {', '.join(SOURCES)} and 'deactivate'.")
+        raise ValueError(f"cluster_detection_method={method!r} is not known; there are {', '.join(SOURCES)} and "
+                         "'deactivate'.")
     names = [] if method == "deactivate" else [method] if method is not None else list(SOURCES)
     found = [SOURCES[n]() for n in names]
     return next((f for f in found if f.is_whole), None), found

@@ -47,7 +47,8 @@ def _constrained(name: str, prim, x, shardings):
     try:
         spread = broadcast_prefix(shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec)))
     except ValueError as e:
-        raise ValueError(f"{name} shardings specification must be a tree prefix of the corresponding value. {e}") from None
+        raise ValueError(f"{name} shardings specification must be a tree prefix of the corresponding value. "
+                         f"{e}") from None
     given = arrays(name, leaves, tree, "x")
     return tree.unflatten([_apply(name, prim, a, s) for a, s in zip(given, spread, strict=True)])
 

@@ -186,7 +186,7 @@ def _change_cpu_devices(count: int | None) -> None:
 
 
 def give_up_devices(what: str) -> None:
-    """Let the next use of a device start anew: arrays that were asked for on a device must not be there, others are kept.
+    """Let the next use of a device start anew: no array may have been put on a device, the others are kept.
 
     Args:
         what: what is being done, as the beginning of a sentence on the arrays that prevent it.

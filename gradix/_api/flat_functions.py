@@ -80,7 +80,8 @@ def named_as(function) -> Callable[[Callable], Callable]:
     """A decorator that gives a wrapper the name and documentation of the function it wraps."""
     def wrap(wrapper):
         for attribute in functools.WRAPPER_ASSIGNMENTS:
-            with contextlib.suppress(AttributeError, TypeError):        # a callable object may have something else there
+            # A callable object may have something else there
+            with contextlib.suppress(AttributeError, TypeError):
                 setattr(wrapper, attribute, getattr(function, attribute))
         wrapper.__dict__.update(getattr(function, "__dict__", ()))
         wrapper.__wrapped__ = function

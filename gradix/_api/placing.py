@@ -32,8 +32,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Args:
         x: arrays, or anything convertible to one, in a tree.
-        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of these; None leaves the choice
-            open.
+        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of these; None leaves the
+            choice open.
         src: where the arrays come from; accepted, not needed.
         donate: whether the old arrays are given up, True or False or a tree prefix of these.
         may_alias: whether the new arrays may share the memory of the old; they do where they can.
@@ -71,8 +71,8 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
     if isinstance(place, PartitionSpec):
         mesh = _options.gradix_mesh
         if mesh is None or not mesh.axis_names:
-            raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got {place}. Or "
-                             "pass NamedSharding(mesh, spec).")
+            raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got "
+                             f"{place}. Or pass NamedSharding(mesh, spec).")
         return NamedSharding(mesh, place)
     if isinstance(place, Format):
         return as_sharding(place.sharding, what)
@@ -99,7 +99,9 @@ def _put(x, place):
     _check_fits(array.aval, sharding)
     _guard("host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding)
     if isinstance(array, Tracer):
-        return bind(sharding_constraint_p, (array,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else array
+        if not isinstance(sharding, NamedSharding):
+            return array
+        return bind(sharding_constraint_p, (array,), {"sharding": sharding})
     return placed(array, sharding)
 
 
@@ -112,14 +114,16 @@ def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None
     aval = make_aval(x.shape, x.dtype, False)
     _check_fits(aval, sharding)
     _guard("host_to_device", aval, sharding)
-    return ArrayImpl(None, located(aval, place, division=explicit_part(sharding, aval.ndim)), xla.put_copied(x, aval, sharding))
+    return ArrayImpl(None, located(aval, place, division=explicit_part(sharding, aval.ndim)),
+                     xla.put_copied(x, aval, sharding))
 
 
 def _check_fits(aval, sharding: Sharding) -> None:
     try:
         sharding.check_compatible_aval(aval.shape)
     except ValueError as e:
-        raise ValueError(f"One of device_put args is incompatible with its sharding annotation {sharding}: {e}") from None
+        raise ValueError(f"One of device_put args is incompatible with its sharding annotation {sharding}: "
+                         f"{e}") from None
     sharding.shard_shape(aval.shape)
 
 
@@ -131,7 +135,8 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         return x
     before = x.aval.place
     first = SingleDeviceSharding(xla.local_devices()[0])
-    same = sharding == first if before is None else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
+    same = (sharding == first if before is None
+            else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim))
     if same and (before is None or assignment_of(before.sharding) == assignment_of(sharding)):
         return ArrayImpl(x._host, aval, to_device(x))
     if before is not None and not before.is_whole and not before.sharding.is_fully_addressable:
@@ -145,15 +150,16 @@ def _guard(direction: str, aval, sharding) -> None:
     """What the options `transfer_guard...` ask for of an explicit transfer."""
     level = getattr(_options, "jax_transfer_guard_" + direction)
     if level == "disallow_explicit":
-        raise RuntimeError(f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, dst_sharding={sharding}. "
-                           f"The option jax_transfer_guard_{direction} is {level!r}; allow it with "
-                           f"gradix.transfer_guard_{direction}('allow').")
+        raise RuntimeError(f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, "
+                           f"dst_sharding={sharding}. The option jax_transfer_guard_{direction} is {level!r}; allow "
+                           f"it with gradix.transfer_guard_{direction}('allow').")
     if level == "log_explicit":
-        events.warn("transfer", "%s transfer: aval=%s, dst_sharding=%s", direction.replace("_", "-"), aval.str_short(), sharding)
+        events.warn("transfer", "%s transfer: aval=%s, dst_sharding=%s", direction.replace("_", "-"), aval.str_short(),
+                    sharding)
 
 
 def device_get(x):
-    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays, which have no values yet.
+    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays without values.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -188,31 +194,36 @@ def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequ
         >>> import gradix, gradix.numpy as jnp
         >>> from gradix.sharding import SingleDeviceSharding
         >>> here = SingleDeviceSharding(gradix.devices()[0])
-        >>> gradix.make_array_from_single_device_arrays((2,), here, [gradix.device_put(jnp.ones(2), gradix.devices()[0])])
+        >>> part = gradix.device_put(jnp.ones(2), gradix.devices()[0])
+        >>> gradix.make_array_from_single_device_arrays((2,), here, [part])
         Array([1., 1.], dtype=float32)
     """
     shape = tuple(shape)
     if not isinstance(arrays, Sequence):
-        raise TypeError(f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+        raise TypeError("jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+                        f"{type(arrays)}.")
     if any(isinstance(a, Tracer) for a in arrays):
-        raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a traced one: "
-                         "call it outside of jit.")
+        raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a "
+                         "traced one: call it outside of jit.")
     if any(type(a) is not ArrayImpl for a in arrays):
         raise TypeError("make_array_from_single_device_arrays takes arrays on devices, got "
                         f"{[type(a).__name__ for a in arrays]}. Put them there with device_put.")
     if not arrays and dtype is None:
-        raise ValueError("make_array_from_single_device_arrays needs dtype= where this process has no part of the array.")
+        raise ValueError("make_array_from_single_device_arrays needs dtype= where this process has no part of "
+                         "the array.")
     kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
-    part, by_device = sharding.shard_shape(shape), {sharding_of(a)._device: a for a in arrays if sharding_of(a).num_devices == 1}  # type: ignore[attr-defined]
+    part, places = sharding.shard_shape(shape), [sharding_of(a) for a in arrays]
+    by_device = {place._device: a for place, a in zip(places, arrays)       # type: ignore[attr-defined]
+                 if place.num_devices == 1}
     mine = [d for d in assignment_of(sharding) if d in sharding.addressable_devices]
     if len(arrays) != len(mine) or set(by_device) != set(mine):
-        raise ValueError(f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the sharding), but "
-                         f"got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the sharding's are "
-                         f"{sorted([d.id for d in mine])}.")
+        raise ValueError(f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the "
+                         f"sharding), but got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the "
+                         f"sharding's are {sorted([d.id for d in mine])}.")
     for a in arrays:
         if a.aval.shape != part or a.aval.dtype != kind:
-            raise ValueError(f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} array under "
-                             f"{sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}.")
+            raise ValueError(f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} "
+                             f"array under {sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}.")
     aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
     whole = located(aval, committed(sharding), division=explicit_part(sharding, len(shape)))
     if len(assignment_of(sharding)) == 1:
@@ -250,8 +261,8 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
             if dtype is not None and value.aval.dtype != np.dtype(dtype):
                 value = as_array(np.asarray(value).astype(dtype))
             if value.aval.shape != part:
-                raise ValueError(f"The part that data_callback returned for {index} has shape {value.aval.shape}; of an array of "
-                                 f"shape {shape} under {sharding} it is {part}.")
+                raise ValueError(f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "
+                                 f"an array of shape {shape} under {sharding} it is {part}.")
             made[key] = value
         parts.append(placed(made[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
@@ -278,7 +289,8 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
         leaves, tree = flatten(local_data)
         shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
         shapes = [None] * len(leaves) if global_shape is None else [tuple(s) for s in tree.flatten_up_to(global_shape)]
-        return tree.unflatten([make_array_from_process_local_data(s, x, g) for s, x, g in zip(shardings, leaves, shapes)])
+        return tree.unflatten([make_array_from_process_local_data(s, x, g)
+                               for s, x, g in zip(shardings, leaves, shapes)])
     sharding, local = as_sharding(sharding), np.asarray(local_data)
     shape = _global_shape(sharding, local.shape, global_shape)
     if local.shape == shape:
@@ -288,7 +300,8 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
     stops = [max([i[k].indices(n)[1] for i in indices]) for k, n in enumerate(shape)]
     if tuple([b - a for a, b in zip(starts, stops)]) != local.shape:
         raise ValueError(f"make_array_from_process_local_data: the devices of this process hold the block "
-                         f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape {local.shape}.")
+                         f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape "
+                         f"{local.shape}.")
 
     def part(index):
         return local[tuple([slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)])]
@@ -350,7 +363,8 @@ def device_put_replicated(x, devices: Sequence) -> Array:
         Array([[1., 1.]], dtype=float32)
     """
     if not isinstance(devices, Sequence) or not devices:
-        raise ValueError(f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got {devices!r}.")
+        raise ValueError(f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got "
+                         f"{devices!r}.")
     return device_put_sharded([x] * len(devices), devices)
 
 

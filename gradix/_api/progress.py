@@ -152,7 +152,7 @@ _numbers = iter(range(1, 1 << 31))
 _owners: dict[int, progress] = {}
 
 
-# -- what the callbacks of a watched loop do ----------------------------------------------------------------------------
+# -- what the callbacks of a watched loop do ---------------------------------------------------------------------------
 
 def _on_start(total: np.ndarray) -> list:
     if not _active:
@@ -184,7 +184,7 @@ def _call(callback: Callable, args: list, results: int) -> list:
                 {"callback": callback, "result_avals": (_SCALAR,) * results, "sharding": None, "ordered": False})
 
 
-# -- watching -----------------------------------------------------------------------------------------------------------
+# -- watching ----------------------------------------------------------------------------------------------------------
 
 class unwatched(config._Override):
     """Loops within are not watched."""

@@ -110,8 +110,7 @@ def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr
 
 
 def promoted(values, avals, outs) -> list | None:
-    """The starting values as the body returns them: weakly typed ones in its dtypes, and varying over the mesh axes that its
-    results vary over; None when nothing changes."""
+    """The starting values as the body returns them, with its dtypes and varying mesh axes; None if nothing changes."""
     out, changed = list(values), False
     for i, (x, a, o) in enumerate(zip(values, avals, outs)):
         if o.vma - a.vma:

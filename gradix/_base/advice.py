@@ -28,7 +28,7 @@ def tell(text: str, category: type[Warning], at: SourcePlace) -> None:
 
 
 def tell_of_function(name: str, text: str, brief: str, category: type[Warning], at: SourcePlace) -> None:
-    """As `tell`, of one function of perhaps many: after the first few `brief` alone, and when the program ends how many there were."""
+    """As `tell`, of one of many functions: after the first few `brief` alone, and their number at exit."""
     _told.append(name)
     if len(_told) == FULL + 1 and not _to_log:
         atexit.register(_summarize, category)
@@ -47,5 +47,6 @@ def _summarize(category: type[Warning]) -> None:
     names = list(dict.fromkeys(_told))
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     warnings.warn_explicit(
-        f"{len(_told)} functions were traced again and again, each trace compiled anew: {listed}. f.stats().reasons tells why.",
+        f"{len(_told)} functions were traced again and again, each trace compiled anew: {listed}. f.stats().reasons "
+        "tells why.",
         category, sys.argv[0] or "gradix", 0)

@@ -150,8 +150,8 @@ def _check_device(name: str, value: Any) -> Any:
     if value is None or isinstance(value, str) or hasattr(value, "platform"):
         return value or None
     raise ValueError(
-        f"{name.removeprefix('jax_')} must be a Device, as gradix.devices('cpu')[0], or the name of a platform, as 'cpu'; "
-        f"got {value!r} of type {type(value).__name__}."
+        f"{name.removeprefix('jax_')} must be a Device, as gradix.devices('cpu')[0], or the name of a platform, "
+        f"as 'cpu'; got {value!r} of type {type(value).__name__}."
     )
 
 

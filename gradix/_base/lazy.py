@@ -101,8 +101,9 @@ class _Source:
 class on_demand:  # noqa: N801  (read as a statement)
     """`with on_demand(globals()):` loads what its imports name when a user of the module first asks for it.
 
-    The imports stand in the module as ever, for readers and type checkers; all are of the form `from module import name`. The
-    module gets a `__getattr__` that loads, a `__dir__` of its public names, and `__all__` for those who import `*`.
+    The imports stand in the module as ever, for readers and type checkers; all are of the form `from module import
+    name`. The module gets a `__getattr__` that loads, a `__dir__` of its public names, and `__all__` for those who
+    import `*`.
 
     Args:
         face: the module's namespace.

@@ -1,4 +1,4 @@
-"""Names of what surrounds an operation in the user's program: scopes, and the transformations it was reached through."""
+"""Names of what surrounds an operation in the user's program: scopes and transformations."""
 from __future__ import annotations
 
 import threading

@@ -70,7 +70,7 @@ class Call(Primitive):
         return holds_selection(params["jaxpr"].jaxpr)
 
     def transpose_live(self, cts, lives, *args, jaxpr, **params):
-        """As `transpose`, with what is live of each cotangent beside it, in and out: see gradix/_ops/cotangent_masks.py."""
+        """As `transpose`, with what is live of each cotangent beside it: see gradix/_ops/cotangent_masks.py."""
         linear = tuple([type(a) is Linear for a in args])
         nonzero = tuple([c is not None for c in cts])
         shapes = tuple([None if m is None else m.shape for m in lives])

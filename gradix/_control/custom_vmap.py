@@ -105,7 +105,7 @@ def _spread(size: int, x, is_mapped: bool):
 
 
 def tangent_rule(rule: Rule, nz, out_nz, num_consts: int, name: str) -> Rule:
-    """The rule of primals followed by the tangents of those marked `nz`: results, then tangents of those in `out_nz`."""
+    """The rule of primals and then the tangents of those marked `nz`: results, then tangents of those in `out_nz`."""
     n = len(nz)
 
     def both(size, batched, args):

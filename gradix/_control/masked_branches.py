@@ -1,4 +1,4 @@
-"""Branches that each mapped example chooses for itself: run where some example takes them, on inputs of such an example.
+"""Branches that each mapped example chooses: run where some example takes them, on inputs of such an example.
 
 Under vmap every branch runs for all examples at once and the results are selected. A loop in a branch need not end on
 the values of an example that did not take it, and a costly branch nobody takes is run in vain.
@@ -31,7 +31,8 @@ def is_costly(closed: ClosedJaxpr) -> bool:
 
 
 def _is_costly(eqn) -> bool:
-    if eqn.primitive.costly:             # elementwise work is cheaper done for all examples: XLA fuses it with the selection
+    # Elementwise work is cheaper done for all examples: XLA fuses it with the selection
+    if eqn.primitive.costly:
         return True
     held = [x for p in eqn.params.values() for x in (p if isinstance(p, tuple) else (p,))]
     return any(is_costly(x) for x in held if isinstance(x, ClosedJaxpr))
@@ -44,12 +45,14 @@ def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> 
         choose: the primitive that runs one of two programs.
         taken: bool[size], which examples take the branch. The others are given the inputs of the first that does.
     """
-    mapped, _ = batch_jaxpr(branch, axis, tuple([None if a is None else 0 for a in in_axes]), (0,) * len(branch.out_avals))
+    mapped, _ = batch_jaxpr(branch, axis, tuple([None if a is None else 0 for a in in_axes]),
+                            (0,) * len(branch.out_avals))
     first = bind(argmax_p, [taken], {"axes": (0,), "index_dtype": INDEX})
     inputs = [x if a is None else _own_or_first(move_axis(x, a, 0), taken, first) for x, a in zip(args, in_axes)]
     nothing = mapped.memo.get("nothing")
     if nothing is None:
-        nothing = mapped.memo["nothing"] = stage_closed(lambda *_: [zeros(a) for a in mapped.out_avals], mapped.in_avals)
+        nothing = mapped.memo["nothing"] = stage_closed(lambda *_: [zeros(a) for a in mapped.out_avals],
+                                                        mapped.in_avals)
     some = convert(bind(reduce_or_p, [taken], {"axes": (0,)}), INDEX)
     return bind(choose, [some, *inputs], {"branches": (nothing, mapped)})
 

@@ -105,7 +105,7 @@ def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
 
 
 class ShardMap(Primitive):
-    """Each device of `mesh` runs `jaxpr` on the parts that `in_specs` give it; `out_specs` say what its results are parts of.
+    """Each device of `mesh` runs `jaxpr` on its parts by `in_specs`; `out_specs` say what its results are parts of.
 
     `manual_axes` are those of the mesh that are divided so; others are left to the compiler.
     """
@@ -252,10 +252,12 @@ class ShardMap(Primitive):
         finally:
             em.manual = outer
         text = em.meshes.text
-        attrs = (f"in_shardings = #sdy.sharding_per_value<[{', '.join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])}]>, "
+        operands = ", ".join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])
+        manual = ", ".join([_quoted(a) for a in mesh.axis_names if a in manual_axes])
+        attrs = (f"in_shardings = #sdy.sharding_per_value<[{operands}]>, "
                  "out_shardings = "
                  f"#sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
-                 f"manual_axes = #sdy<manual_axes{{{', '.join([_quoted(a) for a in mesh.axis_names if a in manual_axes])}}}>")
+                 f"manual_axes = #sdy<manual_axes{{{manual}}}>")
         return em.ops("sdy.manual_computation", outs, *ins, attrs=attrs, regions=(region,))
 
     def show(self, params):

@@ -1,4 +1,4 @@
-"""What type checkers see of arrays: the members that `gradix.numpy` installs on `Array`; nothing imports this at runtime.
+"""What type checkers see of arrays: the members that `gradix.numpy` installs on `Array`; nothing imports it.
 
 Their meaning and documentation are those of the functions of the same names, in `gradix.numpy`.
 """

@@ -149,7 +149,7 @@ def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
 
 
 def stacked(avals, lead: int, name: str) -> Entries:
-    """The entries of the leading axes of operands that are stacks of matrices, or of vectors; the rest must be whole."""
+    """The entries of the leading axes of operands that are stacks of matrices or vectors; the rest must be whole."""
     for a in avals:
         undivided(name, a, range(lead, a.ndim), "the axes of the matrices or vectors")
     return merged(name, [a for a in avals if a.division is not None], avals[0].shape)[:lead]

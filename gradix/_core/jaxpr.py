@@ -62,7 +62,7 @@ class Literal:
 
 
 class JaxprEqnContext:
-    """What was in force where an equation was recorded, for interpreters: options are in the equation's parameters, names in its place."""
+    """What was in force where an equation was recorded: options are in its parameters, names in its place."""
 
     __slots__ = ("xla_metadata",)
     compute_type = None

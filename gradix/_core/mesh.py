@@ -209,16 +209,17 @@ class Mesh(BaseMesh):
         array = np.array(devices, dtype=object) if not isinstance(devices, np.ndarray) else devices.copy()
         self.axis_names = _names(axis_names)
         if array.ndim != len(self.axis_names):
-            raise ValueError("Mesh requires the ndim of its first argument (`devices`) to equal the length of its second "
-                             f"argument (`axis_names`), but got devices.ndim == {array.ndim} and len(axis_names) == "
-                             f"{len(self.axis_names)}. Reshape the devices: np.array(devices).reshape(...).")
+            raise ValueError("Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                             f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
+                             f"len(axis_names) == {len(self.axis_names)}. Reshape the devices: "
+                             "np.array(devices).reshape(...).")
         self.axis_types = _axis_types(axis_types, self.axis_names)
         array.setflags(write=False)
         self.devices, self._flat_devices_tuple = array, tuple(array.flat)
         self.axis_sizes = array.shape
         if len(set(self._flat_devices_tuple)) != array.size:
-            raise ValueError(f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each can have one "
-                             "place.")
+            raise ValueError(f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each can "
+                             "have one place.")
 
     empty = property(lambda self: self.devices.size == 0 or not self.axis_names)
     size = property(lambda self: self.devices.size if self.axis_names else 0)
@@ -248,8 +249,8 @@ class Mesh(BaseMesh):
         box = tuple([slice(a, b + 1) for a, b in zip(where.min(0), where.max(0))])
         part = self.devices[box]
         if not own[box].all():
-            raise ValueError("When passing host local inputs, the mesh must hold the devices of this process as one block; "
-                             f"of {self} they are not.")
+            raise ValueError("When passing host local inputs, the mesh must hold the devices of this process as "
+                             f"one block; of {self} they are not.")
         return Mesh(part, self.axis_names, self.axis_types)
 
     @functools.cached_property

@@ -56,7 +56,7 @@ class ForkedKind:
     __slots__ = ()
 
     def fork(self, ref: Ref, size: int):
-        """The states of `size` examples along a first axis; the one outside goes on, so that it never gives the same again."""
+        """The states of `size` examples along a first axis; the one outside advances, so that none is given again."""
         raise NotImplementedError
 
 

@@ -59,7 +59,7 @@ class ExtendedDType:
 
 
 class KeyType(ExtendedDType):
-    """The dtype of random keys of one generator: `key<fry>` for Threefry 2x32, `key<rbg>` for XLA's own; `KEYS` has all.
+    """The dtype of random keys of one generator: `key<fry>` for Threefry 2x32, `key<rbg>` for XLA's; see `KEYS`.
 
     A key of one word is stored as uint32, one of two as uint64, one of four as complex128, XLA's only type of 16 bytes.
 

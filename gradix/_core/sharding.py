@@ -97,10 +97,12 @@ def _partition(p):
 
 
 def _check_reductions(partitions, unreduced, reduced) -> None:
-    used = {a for p in partitions if p is not None and p is not UNCONSTRAINED for a in (p if isinstance(p, tuple) else (p,))}
+    used = {a for p in partitions if p is not None and p is not UNCONSTRAINED
+            for a in (p if isinstance(p, tuple) else (p,))}
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if not isinstance(axes, (set, frozenset)):
-            raise TypeError(f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type {type(axes)}")
+            raise TypeError(f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type "
+                            f"{type(axes)}")
         if None in axes:
             raise ValueError(f"{name} cannot contain None: it holds names of mesh axes; got {axes}.")
         if used & set(axes):
@@ -211,7 +213,7 @@ class SingleDeviceSharding(Sharding):
 
 
 class Placement:
-    """Where a concrete array lies, and whether it was put there for good: part of its type, so that equal ones are equal."""
+    """Where a concrete array lies, and whether it was committed there: part of its type, so equal ones are equal."""
 
     __slots__ = ("sharding", "is_committed", "device", "is_whole", "_hash")
 
@@ -219,7 +221,8 @@ class Placement:
         self.sharding, self.is_committed = sharding, is_committed
         devices = sharding.device_set if sharding.num_devices == 1 else ()
         self.device = next(iter(devices)) if devices else None
-        # Whole on each device, all of which are of this process: its values can be had, and be worked with, on the host.
+        # Whole on each device, all of which are of this process: its values can be had, and be worked with, on the
+        # host.
         self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
         self._hash = hash((sharding, is_committed))
 

@@ -183,7 +183,8 @@ def _user_function(function):
         code = getattr(function, "__code__", None)
         if code is not None and not source.is_inside(code.co_filename):
             return function
-        inner = getattr(function, "function", None) or getattr(function, "fun", None) or getattr(function, "__wrapped__", None)
+        inner = (getattr(function, "function", None) or getattr(function, "fun", None)
+                 or getattr(function, "__wrapped__", None))
         if inner is None and code is not None:
             cells = dict(zip(code.co_freevars, function.__closure__ or ()))
             inner = next((cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None)
@@ -289,7 +290,8 @@ def typed_results(prim, avals, params, out):
     """The types of results, with the mesh axes over which they vary, and those over which they are divided."""
     if prim.mesh.types_inside:
         return out
-    vma = prim.varying(frozenset().union(*[a.vma for a in avals]), params, state.manual) if state.manual else frozenset()
+    varying = frozenset().union(*[a.vma for a in avals])
+    vma = prim.varying(varying, params, state.manual) if state.manual else frozenset()
     outs = out if prim.multiple_results else [out]
     mesh = mesh_of(avals) if seen.divisions else None
     if prim.mesh.divides:

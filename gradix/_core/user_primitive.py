@@ -34,7 +34,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
     _effects: frozenset = no_effects
 
     def bind(self, *args, **params):
-        """Apply the primitive; outside of transformations a user's `impl` gets and returns Python values as they are."""
+        """Apply the primitive; outside of transformations a user's `impl` gets Python values as they are."""
         if state.stage is None and self._evaluates() and not any(isinstance(a, Tracer) for a in args):
             return self.impl(*args, **params)
         return super().bind(*args, **params)

@@ -35,7 +35,8 @@ def total_order_key(x):
         return x
     size = x.dtype.itemsize
     bits = x.view(_SIGNED_WORDS[size])
-    return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))     # negative ones in reverse order
+    # Negative ones in reverse order
+    return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))
 
 
 def _total(ufunc):
@@ -50,15 +51,17 @@ ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | _NARROW_KEYS)
 
 
 class WideKeyComparison(NonDifferentiable, Elementwise):
-    """Whether keys of four words are the same: the numbers their halves are stored as may be NaN, which equals nothing."""
+    """Whether keys of four words are the same: their halves are stored as numbers that may be NaN."""
 
     def __init__(self, name, ufunc, direction, join):
-        super().__init__(name, lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)), hlo=self._emit,
+        super().__init__(name, lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)),
+                         hlo=self._emit,
                          dtypes=_WIDE_KEYS, out=lambda dtype: _BOOL)
         self.direction, self.join = direction, join.removeprefix("logical_")
 
     def _emit(self, em, out, x, y):
-        return em.op(self.join, out, *[em.compare(a, b, self.direction) for a, b in zip(emit_halves(em, x), emit_halves(em, y))])
+        return em.op(self.join, out, *[em.compare(a, b, self.direction)
+                                       for a, b in zip(emit_halves(em, x), emit_halves(em, y))])
 
 
 eq_keys_p = WideKeyComparison("eq", np.equal, "EQ", "logical_and")

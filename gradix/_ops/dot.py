@@ -186,7 +186,7 @@ def compute_dtype(x, y, out):
 
 
 def rounded_to(dtype, out):
-    """What the sums of products of floats are rounded to before they become integers, or floats no wider; None otherwise."""
+    """What sums of products of floats are rounded to before they become integers or narrower floats; else None."""
     if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
         return None
     return dtype if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype) else None
@@ -248,7 +248,7 @@ def _check_axes(side: str, x, batch, contracting) -> None:
 # -- host ---------------------------------------------------------------------------------------------------------
 
 def _product(x, y):
-    """The product of vectors or matrices. np.dot scales by a single element, and BLAS then skips a zero: inf · 0 is 0."""
+    """The product of vectors or matrices. np.dot scales by a single element, where BLAS skips zeros: inf · 0 is 0."""
     return np.dot(x, y) if x.dtype in _BLAS and x.size != 1 and y.size != 1 else np.matmul(x, y)
 
 

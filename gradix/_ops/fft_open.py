@@ -71,7 +71,7 @@ def _along(em, x, axis: int, n, inverse: bool):
 
 
 def _beside_kernel(x, n):
-    """Rows x[k] w[k] of all vectors, w[k] = exp(-πi k²/n), and after them a column of the kernel 1/w[k], at M - k too; zeros between."""
+    """Rows x[k] w[k], w[k] = exp(-πi k²/n), then a column of the kernel 1/w[k], at M - k too; zeros between."""
     rows = move_axis(reshape(x, (math.prod(x.aval.shape[:-1]), n)), 1, 0)
     dtype = rows.aval.dtype
     padded = pad(rows * _chirp(_places(n), n, dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)])
@@ -104,7 +104,7 @@ def _power_of_two(em, x, n):
 
 
 def _step(t, y, n):
-    """With m = 2ᵗ and a = jm + k: row 2jm + k becomes c[a] + c[a + M/2], and that m rows on exp(-2πi jm/M) times their difference."""
+    """m = 2ᵗ, a = jm + k: row 2jm + k is c[a] + c[a + M/2], m rows on exp(-2πi jm/M) times their difference."""
     half, m = _points(n) >> 1, scalar_like(t, 1) << t
     near = slice_in_dim(y, 0, 2 * n, axis=0)
     far = dynamic_slice(y, (convert_element_type(half, _INDEX), np.int32(0)), near.aval.shape)

@@ -1,4 +1,4 @@
-"""Identities that mean something to a transformation or to the compiler: stop_gradient, names for policies, barriers."""
+"""Identities with a meaning for a transformation or the compiler: stop_gradient, names for policies, barriers."""
 from __future__ import annotations
 
 from gradix._base import config

@@ -15,7 +15,8 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 # Rules that few primitives have, and what else they declare: the column `also`.
 FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
            "asked_of", "needs_varying", "varying", "divide")
-DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live", "selects",
+DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live",
+            "selects",
             "neutral", "singular", "host_limit", "silent", "costly", "formula", "keeps_nan", "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
@@ -116,13 +117,15 @@ def _dtypes(prim: Primitive) -> str:
 
 def _also(prim: Primitive) -> str:
     return " ".join([*[rule for rule in FURTHER if _has(prim, rule)], *[
-        _shown(name, getattr(prim, name)) for name in DECLARED if _has(prim, name) and getattr(prim, name) != getattr(Primitive, name)]])
+        _shown(name, getattr(prim, name)) for name in DECLARED if _has(prim, name)
+        and getattr(prim, name) != getattr(Primitive, name)]])
 
 
 def _shown(name: str, value) -> str:
     """A property as the table shows it: its name where it is merely true, or decided by a function."""
     if isinstance(value, tuple):
-        return f"{name}={'+'.join([field for field, is_set in zip(value._fields, value) if is_set])}"     # type: ignore[attr-defined]
+        named = zip(value._fields, value)                               # type: ignore[attr-defined]
+        return f"{name}={'+'.join([field for field, is_set in named if is_set])}"
     return name if value is True or callable(value) else f"{name}={value}"
 
 

@@ -52,7 +52,8 @@ class Constraint(Primitive):
         if not isinstance(sharding, NamedSharding):
             return bind(self, (x,), {"sharding": sharding}), a
         name = getattr(axis, "spmd_name", None)
-        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, UNCONSTRAINED if name is None else name)}), 0
+        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding,
+                                                                           UNCONSTRAINED if name is None else name)}), 0
 
     def lower(self, em, out, x, *, sharding):
         if em.meshes.devices is None or not isinstance(sharding, NamedSharding):
@@ -73,7 +74,8 @@ def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
     """The spec without the mesh axes that are manual around it."""
     if not names:
         return spec
-    parts = [p if p is None or p is UNCONSTRAINED else tuple([a for a in (p if isinstance(p, tuple) else (p,)) if a not in names])
+    parts = [p if p is None or p is UNCONSTRAINED else tuple([a for a in (p if isinstance(p, tuple) else (p,))
+                                                              if a not in names])
              for p in spec]
     return PartitionSpec(*parts)
 
@@ -188,8 +190,8 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
     if isinstance(out_sharding, NamedSharding):
         return out_sharding
     if not isinstance(out_sharding, PartitionSpec):
-        raise TypeError(f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec instances. Got "
-                        f"{type(out_sharding)}.")
+        raise TypeError(f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec "
+                        f"instances. Got {type(out_sharding)}.")
     mesh = _options.gradix_mesh
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in operands])

@@ -24,7 +24,7 @@ def _host_logistic(x):
 
 
 def _host_log1p(x):
-    """NumPy's, but for complex numbers near the circle |1 + z| = 1, where that cancels: there log1p(2x + x² + y²) / 2."""
+    """NumPy's, but log1p(2x + x² + y²) / 2 for complex numbers near the circle |1 + z| = 1, where NumPy's cancels."""
     if x.dtype.kind != "c":
         return np.log1p(x)
     z = x.astype(np.complex128)

@@ -90,10 +90,11 @@ def mismatch(rank: int, others: dict[int, Told | None]) -> str | None:
     for i, other in sorted(others.items()):
         mine = calls.before.get(other.number) if other is not None else None
         if other is not None and mine is not None and mine.path != other.path:
-            return (f"gradix.distributed: processes {rank} and {i} have called different programs: call number {other.number} over several "
-                    f"processes is of {mine.name!r} in process {rank} and of {other.name!r} in process {i}, or one of those before "
-                    "differs, be it in shapes or in constants. Results since then are worthless. All processes must call the same programs "
-                    "in the same order, with arrays of the same types.")
+            return (f"gradix.distributed: processes {rank} and {i} have called different programs: call number "
+                    f"{other.number} over several processes is of {mine.name!r} in process {rank} and of "
+                    f"{other.name!r} in process {i}, or one of those before differs, be it in shapes or in constants. "
+                    "Results since then are worthless. All processes must call the same programs in the same order, "
+                    "with arrays of the same types.")
     return None
 
 
@@ -107,13 +108,14 @@ def explanation(rank: int, mine: Call, others: dict[int, Told | None], seconds: 
     for i, other in sorted(others.items()):
         if other is None or other.number < mine.number:
             last = "it has made none" if other is None or not other.number else (
-                f"its last is number {other.number}, {other.name!r}{', which it is in' if other.is_in else ', which has ended'}")
+                f"its last is number {other.number}, {other.name!r}"
+                f"{', which it is in' if other.is_in else ', which has ended'}")
             lines.append(f"process {i} is missing: {last}")
         elif other.digest != mine.digest and other.number == mine.number:
             never = True
             lines.append(f"process {i} is in another program: {other.name!r}")
-    head = (f"gradix.distributed: process {rank} has waited {seconds:.0f} s in {mine.name!r}, its call number {mine.number} over several "
-            "processes")
+    head = (f"gradix.distributed: process {rank} has waited {seconds:.0f} s in {mine.name!r}, its call number "
+            f"{mine.number} over several processes")
     if not lines:
         return f"{head}. All others are in it, too: the network may be slow, or the work large.", False
     return f"{head}: {'; '.join(lines)}. All processes must call the same programs in the same order.", never

@@ -1,8 +1,8 @@
 """What compiled programs leave to NumPy, whose sorts, partitions and correlations use the processor's vectors.
 
-Each function takes the operands of a call and then its results, matrices on the program's own memory; operands are only read.
-Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets other threads
-run meanwhile, so large matrices are shared among some.
+Each function takes the operands of a call and then its results, matrices on the program's own memory; operands are only
+read. Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets
+other threads run meanwhile, so large matrices are shared among some.
 """
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
 def _with_places(keys) -> tuple[np.ndarray, int]:
     """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
 
-    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no integers.
+    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no
+    integers.
     """
     n, bits = keys.shape[1], 8 * keys.itemsize
     places = max(1, (n - 1).bit_length())
@@ -262,7 +263,7 @@ def _largest_places(out, x, threads: int) -> None:
 
 
 def _not_below_bound(x, k: int) -> np.ndarray | None:
-    """Places in the whole matrix, among them the k largest of each row: what is no less than k of the maxima of its parts."""
+    """Places in the matrix, among them the k largest of each row: what is no less than k maxima of its parts."""
     n = x.shape[1]
     parts = min(n // max(128, 4 * k), 64)
     if parts < 2:
@@ -302,7 +303,7 @@ def _largest_by_partition(out, x, threads: int) -> None:
 
 
 def _at_ranks(ranks, out, x, threads: int = 1) -> None:
-    """NumPy finds one rank by vectors, several together it does not; so one after the other, each in what lies above."""
+    """NumPy finds one rank by vectors, but not several together: so one after the other, each in what lies above."""
     is_short = x.itemsize < 4                           # which NumPy parts slowly, or knows as no numbers
     left = _keys(x, zeros=False).astype(np.int32) if is_short else x.copy()
     found = np.empty(out.shape, left.dtype) if is_short else out
@@ -352,7 +353,7 @@ def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
 
 
 def _share(work, pieces: list) -> None:
-    """`work(*piece)` of all pieces, each once, here and in other threads as far as some can start; returns when all are done.
+    """`work(*piece)` of all pieces, each once, here and in other threads where some can start; waits for all.
 
     The work itself must not share any more.
     """

@@ -26,7 +26,7 @@ config.define("gradix_kept_memory", 1 << 29, _checked)
 
 
 def keep_freed_memory() -> None:
-    """Ask the C library to keep up to `gradix_kept_memory` bytes; other C libraries, and a user's own settings, are left alone."""
+    """Ask the C library to keep up to `gradix_kept_memory` bytes, unless it is another one or the user has set it."""
     size = config.state.gradix_kept_memory
     if not size or not sys.platform.startswith("linux") or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return

@@ -46,8 +46,9 @@ def fetch(array: ArrayImpl):
     if not place.sharding.is_fully_addressable and not place.sharding.is_fully_replicated:
         raise RuntimeError(
             f"Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible: "
-            f"{array.aval.str_short()} lies on {place.sharding}. You can use `multihost_utils.process_allgather` to print the "
-            "global array or use `.addressable_shards` method of jax.Array to inspect the addressable (process local) shards.")
+            f"{array.aval.str_short()} lies on {place.sharding}. You can use `multihost_utils.process_allgather` to "
+            "print the global array or use `.addressable_shards` method of jax.Array to inspect the addressable "
+            "(process local) shards.")
     return xla.gather(array._buffer, array.aval, place.sharding)
 
 
@@ -69,9 +70,9 @@ class Donation:
 def _deleted(array: ArrayImpl) -> Exception:
     found = getattr(array, "_extra", None)
     if type(found) is OnlyType:
-        return TypeError(f"A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function that is "
-                         f"run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, make_jaxpr and "
-                         "lower; pass an array to run.")
+        return TypeError("A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function "
+                         f"that is run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, "
+                         "make_jaxpr and lower; pass an array to run.")
     how = "It was given up by its delete(); keep a copy of what is needed later."
     if type(found) is tuple and type(found[0]) is Donation:
         how = found[0].told(found[1])
@@ -92,11 +93,13 @@ class Program:
     __slots__ = ("executable", "run", "call", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded")
 
     def __init__(self, closed: ClosedJaxpr, name: str, *, donated=(), keep_unused: bool = False,
-                 compiler_options: dict | None = None, lowered: LoweredModule | None = None, saved: Saved | None = None):
+                 compiler_options: dict | None = None, lowered: LoweredModule | None = None,
+                 saved: Saved | None = None):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         if saved is not None:
-            self.executable, self.is_loaded = xla.deserialize(saved.code, lowered.in_avals, lowered.out_avals, (), saved.options), True
+            self.executable = xla.deserialize(saved.code, lowered.in_avals, lowered.out_avals, (), saved.options)
+            self.is_loaded = True
         else:
             self.executable, self.is_loaded = obtain(lowered, name, tuning.options_for(lowered, compiler_options))
         self.run = self.executable.run

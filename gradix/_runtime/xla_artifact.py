@@ -59,7 +59,7 @@ def trust(known: bytes) -> None:
 
 
 def _check(artifact: bytes) -> None:
-    """Read an artifact of unknown origin in another process first: the reader of the compiler ends the process on damaged bytes."""
+    """Read an artifact of unknown origin in another process first: damaged bytes end the process that reads them."""
     known = digest(artifact)
     if known in _trusted or not sys.executable:
         return

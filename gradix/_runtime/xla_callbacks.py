@@ -84,7 +84,7 @@ def original(error: Exception) -> BaseException | None:
 
 @functools.lru_cache(None)
 def _context():
-    """The MLIR bindings and a context that knows XLA's dialects; they load slowly, so only programs with callbacks load them."""
+    """The MLIR bindings and a context with XLA's dialects; they load slowly, so only callbacks load them."""
     ir = lazy_module("jaxlib.mlir.ir")
     registry = ir.DialectRegistry()
     lazy_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
@@ -92,7 +92,8 @@ def _context():
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
-        lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)     # without the classes of its operations
+        # Without the classes of its operations
+        lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)
     return ir, context
 
 

@@ -109,7 +109,7 @@ def _asked_devices() -> dict[str, int]:
 
 
 def renew() -> None:
-    """Give up the client, so that the next use of a device starts another one; nothing may lie on its devices any more."""
+    """Give up the client, so that the next use of a device starts another; nothing may lie on its devices any more."""
     global _client, _beside
     with _lock:
         _client = _beside = None

@@ -18,7 +18,7 @@ _compile = [compile_module]
 
 
 def install_compiler(function: Callable) -> None:
-    """Put `function`, which takes what `compile_module` takes, in its place: it may count, or refuse, and then call it."""
+    """Put `function`, which takes the same, in place of `compile_module`: it may count, or refuse, and call it."""
     _compile[:] = [function]
 
 

@@ -26,7 +26,8 @@ class Joined(NamedTuple):
     shutdown_timeout: int
 
 
-def join_processes(address: str, num_processes: int, process_id: int, *, bind_address: str | None, init_timeout: int, heartbeat: int,
+def join_processes(address: str, num_processes: int, process_id: int, *, bind_address: str | None, init_timeout: int,
+                   heartbeat: int,
          shutdown_timeout: int) -> Joined:
     """Join the others, once all are there; process 0 runs the service they meet at.
 
@@ -35,17 +36,20 @@ def join_processes(address: str, num_processes: int, process_id: int, *, bind_ad
     """
     service = None
     if process_id == 0:
-        service = _jax.get_distributed_runtime_service(bind_address or f"[::]:{address.rpartition(':')[2]}", num_processes,
+        service = _jax.get_distributed_runtime_service(bind_address or f"[::]:{address.rpartition(':')[2]}",
+                                                       num_processes,
                                                        heartbeat_timeout=heartbeat, shutdown_timeout=shutdown_timeout,
                                                        cluster_register_timeout=init_timeout)
-    client = _jax.get_distributed_runtime_client(address, process_id, init_timeout=init_timeout, heartbeat_timeout=heartbeat,
+    client = _jax.get_distributed_runtime_client(address, process_id, init_timeout=init_timeout,
+                                                 heartbeat_timeout=heartbeat,
                                                  shutdown_timeout=shutdown_timeout, use_compression=True,
                                                  shutdown_on_destruction=False)
     client.connect()
     watch = Watch(client, process_id, num_processes, heartbeat)
     watch.start()
     collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=_own_host(address))
-    xla_client.configure(distributed_client=client, node_id=process_id, num_nodes=num_processes, collectives=collectives)
+    xla_client.configure(distributed_client=client, node_id=process_id, num_nodes=num_processes,
+                         collectives=collectives)
     return Joined(client, service, watch, shutdown_timeout)
 
 
@@ -60,7 +64,8 @@ class Watch(threading.Thread):
 
     def __init__(self, client, rank: int, count: int, timeout: float):
         super().__init__(daemon=True, name="gradix.distributed")
-        self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout    # before the service's own end
+        # Before the service's own end
+        self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout
         self.stopped = threading.Event()
 
     def run(self) -> None:

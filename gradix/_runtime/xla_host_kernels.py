@@ -55,7 +55,7 @@ _ERROR_MAKER = ctypes.CFUNCTYPE(c_void_p, ctypes.POINTER(_ErrorDetails))
 
 @functools.lru_cache(None)
 def ensure_host_kernels() -> None:
-    """Make the functions of `host_kernels` known to XLA; it must happen before a program that calls one is made or loaded."""
+    """Make the functions of `host_kernels` known to XLA, before a program that calls one is made or loaded."""
     np.empty(_KEPT, np.uint8)
     for name, function in host_kernels.KERNELS.items():
         register_host_kernel(name, function)

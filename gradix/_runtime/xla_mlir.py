@@ -1,4 +1,4 @@
-"""Lowerings written with MLIR's Python bindings: run in a module of their own, whose functions join the program as text."""
+"""Lowerings by MLIR's Python bindings: run in a module of their own, whose functions join the program as text."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -22,7 +22,7 @@ class Options(NamedTuple):
     - quick: compile several times faster, run several times slower.
     - fusion_emitters: XLA:CPU's newer code generator for fused loops; compiles small programs in twice the time.
     - overrides: XLA debug options by name, as `((name, value), ...)`.
-    - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all of them, which takes long to compile.
+    - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all, which takes long to compile.
     - narrow: use vectors of 128 bits where the processor has longer ones.
     - spread_convolutions: give convolutions to the library that divides each among all cores.
     """
@@ -100,12 +100,13 @@ def options_key(opts: Options, platform: str) -> str:
 
 
 def drop_unknown(opts: Options, error: Exception) -> bool:
-    """Whether `error` says that a flag of ours (not the user's) or its value is unknown here; it is then left out for good."""
+    """Whether `error` says that a flag of ours or its value is unknown here; it is then left out for good."""
     text = str(error)
     if "No such compile option" not in text and "is not a valid enum value" not in text:
         return False
     user = {k for k, _ in opts.overrides}
-    found = {k for k in ("xla_cpu_use_fusion_emitters", "xla_cpu_experimental_ynn_fusion_type", "xla_cpu_prefer_vector_width")
+    found = {k for k in ("xla_cpu_use_fusion_emitters", "xla_cpu_experimental_ynn_fusion_type",
+                         "xla_cpu_prefer_vector_width")
              if k in text and k not in user and k not in _dropped}
     _dropped.update(found)
     return bool(found)

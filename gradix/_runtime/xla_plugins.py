@@ -30,7 +30,7 @@ _SAME = {"gpu": "cuda"}
 
 
 class Plugin(NamedTuple):
-    """A plug-in that is installed: its platform, library, and the module that registers what Python and libraries bring."""
+    """An installed plug-in: its platform, library, and the module that registers what Python and libraries bring."""
 
     name: str
     library: Path
@@ -136,7 +136,7 @@ def _load(plugin: Plugin):
 
 
 def client_options(plugin: Plugin, node_id: int = 0, num_nodes: int = 1) -> dict[str, Any]:
-    """What the client is started with: the memory options of `XLA_PYTHON_CLIENT_...`, the visible devices, the processes."""
+    """What the client is started with: memory options of `XLA_PYTHON_CLIENT_...`, visible devices, processes."""
     options = dict(xc.generate_pjrt_gpu_plugin_options()) if plugin.name == "cuda" else {}
     visible = _options.jax_cuda_visible_devices
     if plugin.name == "cuda" and visible not in (None, "all"):

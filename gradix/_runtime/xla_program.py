@@ -26,17 +26,21 @@ _HOST_KERNEL = HOST_KERNEL.encode()
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for one
-    program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False, and then waits
-    for the results where `is_awaited`: a program that calls NumPy should neither wait for the interpreter nor outlive it.
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for
+    one program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False, and
+    then waits for the results where `is_awaited`: a program that calls NumPy should neither wait for the interpreter
+    nor outlive it.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks", "is_awaited")
+    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks",
+                 "is_awaited")
 
-    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool = False, has_host_kernels: bool = False):
+    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool = False,
+                 has_host_kernels: bool = False):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        self.execute, self.has_callbacks, self.is_awaited = loaded.execute_sharded, has_callbacks, has_callbacks or has_host_kernels
+        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
+        self.is_awaited = has_callbacks or has_host_kernels
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
         self.run = runner_for(has_callbacks, has_host_kernels)(loaded, handlers)
 
@@ -234,4 +238,5 @@ _SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tens
 def honours_small_loops() -> bool:
     """Whether this XLA emits small loops as one function when asked; costs a compile."""
     scalar = make_aval((), np.dtype("float32"))
-    return "xla_cpu_small_call" in compile(_SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True)).hlo_text()
+    compiled = compile(_SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True))
+    return "xla_cpu_small_call" in compiled.hlo_text()

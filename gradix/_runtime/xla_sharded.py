@@ -125,7 +125,7 @@ def put_copied(array: np.ndarray, aval, sharding: Sharding):
 
 
 def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
-    """An array of these parts, one for each device of this process: NumPy arrays that nobody writes to any more, if `is_owned`."""
+    """An array of these parts, one per device of this process: NumPy arrays nobody writes to, if `is_owned`."""
     semantics = _jax.HostBufferSemantics.ZERO_COPY if is_owned else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
     return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False, semantics,
                                    enable_x64=True)
@@ -185,10 +185,12 @@ class PartitionedExecutable(Executable):
         self.handlers = [_handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)]
         self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
         if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
-            self.is_awaited, self.run = True, _waiting(self.run, name, any(d.process_index != devices[0].process_index for d in devices))
+            self.is_awaited, self.run = True, _waiting(self.run, name, any(d.process_index != devices[0].process_index
+                                                                           for d in devices))
 
 
-_COLLECTIVE = re.compile(r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)(?:-start)?\(")
+_COLLECTIVE = re.compile(r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)"
+                         r"(?:-start)?\(")
 
 
 def _communicates(loaded) -> bool:

@@ -1,4 +1,4 @@
-"""Memory that a program reads as an argument again and again: values are written to it, with no transfer for each call."""
+"""Memory that a program reads as an argument again and again: values are written to it without a transfer."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from gradix._stablehlo.writer import Value
 
 
 class Communication(SingleOperations):
-    """The part of the emitter that writes them. `names` are mesh axes, `groups` those of their members that act together."""
+    """The part of the emitter that writes them. `names` are mesh axes, `groups` the members that act together."""
 
     def all_reduce(self, x: Value, names, groups, hlo: str) -> Value:
         """What all members hold, reduced by the operation `hlo`, for each of them."""

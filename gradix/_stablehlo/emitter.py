@@ -71,7 +71,7 @@ class Emitter(Contractions):
     # -- programs ---------------------------------------------------------------------------------------------------
 
     def inline(self, jaxpr, consts, args, scope: str = "") -> list[Value]:
-        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is what names call it."""
+        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is its name."""
         if not scope:
             return self._inline(jaxpr, consts, args)
         with self.named(scope):

@@ -32,7 +32,7 @@ def is_fused(primitive) -> bool:
 
 
 def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
-    """The places of each argument for one of each result, and the most of any value; by the program once, in `known`."""
+    """The places of each argument for one of each result, and the most of any value; `known` holds them by program."""
     found = known.get(id(jaxpr))
     if found is not None:
         return found

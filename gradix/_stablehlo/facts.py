@@ -49,7 +49,8 @@ class Facts:
         rewrites: the names of the platform's rewrites by which it is written, counted.
     """
 
-    __slots__ = ("structured", "programs", "arguments", "results", "products", "convolutions", "custom_calls", "rewrites")
+    __slots__ = ("structured", "programs", "arguments", "results", "products", "convolutions", "custom_calls",
+                 "rewrites")
 
     def __init__(self):
         self.structured: set[str] = set()

@@ -1,4 +1,4 @@
-"""Operations that move elements: broadcasts, slices, padding, joins. Where a shape is symbolic they take it as an operand."""
+"""Operations that move elements: broadcasts, slices, padding, joins. A symbolic shape becomes an operand."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

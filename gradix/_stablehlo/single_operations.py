@@ -1,4 +1,4 @@
-"""Operations that one primitive is written as, with the attributes that only they have: sorts, transforms, random words."""
+"""Operations of single primitives, with attributes that only they have: sorts, transforms, random words."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ class SingleOperations(Windows):
     """The part of the emitter that writes them."""
 
     def sort(self, xs: Sequence[Value], axis: int, is_stable: bool, before: Callable) -> list[Value]:
-        """`xs` put in order together; `before(a0, b0, a1, b1, ...)` is whether the first of each pair of scalars comes first."""
+        """`xs` sorted together; `before(a0, b0, a1, b1, ...)` is whether the first of each pair comes first."""
         scalars = [make_aval((), x.aval.dtype) for x in xs for _ in (0, 1)]
         return self.ops("sort", [x.aval for x in xs], *xs, regions=(self.region(scalars, before),),
                         attrs=f"dimension = {axis} : i64, is_stable = {_truth(is_stable)}")
@@ -31,9 +31,9 @@ class SingleOperations(Windows):
             f"unique_indices = {_truth(is_unique)}"))
 
     def select_and_scatter(self, out, x: Value, source: Value, sizes, strides, direction: str) -> Value:
-        """Each element of `source` added at the place of the element that wins its window of `x`, compared by `direction`."""
+        """Each element of `source` added where its window of `x` has its winner, compared by `direction`."""
         scalar = make_aval((), x.aval.dtype)
-        select = self.region([scalar, scalar], lambda a, b: self.compare(a, b, direction))     # type: ignore[attr-defined]
+        select = self.region([scalar, scalar], lambda a, b: self.compare(a, b, direction))  # type: ignore[attr-defined]
         zero = self.constant(0, make_aval((), out.dtype))
         return self.op("select_and_scatter", out, x, source, zero,
                        regions=(select, self.reducer([out.dtype], "add")), attrs=(

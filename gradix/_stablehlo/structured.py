@@ -206,12 +206,12 @@ class Structured(Writer):
         return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
 
     def has_host_kernels(self, *avals) -> bool:
-        """Whether a program may leave work on arrays of these types to NumPy's loops: on the CPU, unless the user forbids it."""
+        """Whether a program may leave work on these types to NumPy's loops: on the CPU, unless the user forbids it."""
         return self.tunes and _options.gradix_host_kernels and all(
             type(n) is int for a in avals for n in a.shape)
 
     def host_kernel(self, name: str, outs: list, *values: Value, aliases: dict | None = None) -> list[Value]:
-        """What a NumPy loop of the runtime (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
+        """What a NumPy loop (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
         return self.custom_call(HOST_KERNEL + name, outs, *values, backend_config={},
                                 operand_layouts=layouts[:len(values)],

@@ -1,4 +1,4 @@
-"""What is known of an operation when it is about to be written: its operands, its equation, and who reads the results."""
+"""What is known of an operation that is to be written: its operands, its equation, and who reads the results."""
 from __future__ import annotations
 
 from typing import Any

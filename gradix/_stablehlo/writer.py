@@ -41,7 +41,8 @@ class Value:
     @property
     def filled_with(self) -> Value | None:
         """The scalar that all its elements are."""
-        return self.definition[1] if self._is_made_by("broadcast_in_dim") and not self.definition[1].aval.shape else None
+        is_spread = self._is_made_by("broadcast_in_dim") and not self.definition[1].aval.shape
+        return self.definition[1] if is_spread else None
 
     @property
     def counted_axis(self) -> int | None:

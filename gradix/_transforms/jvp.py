@@ -23,7 +23,8 @@ class JVPTracer(Tracer):
     def _made(self) -> str:
         return self.primal._made() if isinstance(self.primal, Tracer) else ""
 
-    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy would lose a derivative.
+    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy would lose a
+    # derivative.
     def __bool__(self):
         return bool(self.primal)
 
@@ -75,7 +76,8 @@ class LinearizeTrace(JVPTrace):
 def jvp(function, primals, tangents, trace: JVPTrace | None = None, named: bool = False) -> tuple[list, list]:
     """Outputs and tangents of a function on lists; a tangent of None is zero, in and out.
 
-    `named` names the transformation in the places of what is staged: for functions of users, not for programs made from others.
+    `named` names the transformation in the places of what is staged: for functions of users, not for programs made from
+    others.
     """
     trace = JVPTrace() if trace is None else trace
     trace.function = function

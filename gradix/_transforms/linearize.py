@@ -80,7 +80,8 @@ class LinearProgram:
 
     def can_push(self) -> bool:
         """Whether every equation is known by more than its transpose."""
-        return not any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in self.eqns)
+        return not any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
+                       for e in self.eqns)
 
     def transpose(self, cts) -> list:
         """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
@@ -358,7 +359,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives
         known, given = iter(args[:len(known_avals)]), iter(args[len(known_avals):])
         cts = [next(given) if nz else None for nz in ct_nonzero]
         before = lives and [None if s is None else Live.of(next(given)) for s in lives]
-        out, after = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts, before)
+        out, after = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts,
+                                      before)
         flags, cts = [c is not None for c in out], [zeros(a) if c is None else c for c, a in zip(out, lin_avals)]
         if lives is None:
             live[:] = flags

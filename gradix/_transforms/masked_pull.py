@@ -1,4 +1,4 @@
-"""Reverse mode beyond selections: which elements of cotangents are live is kept beside them, so that dead ones stay zero.
+"""Reverse mode beyond selections: masks of live elements are kept beside cotangents, so that dead ones stay zero.
 
 Zero times a coefficient that is infinite or undefined is NaN, so plain transposition is wrong where a selection cut a
 cotangent. `gradix._ops.cotangent_masks` has the rules; here is when reverse mode asks for them.
@@ -17,8 +17,8 @@ class Masks:
 
     Args:
         eqns: the equations of the tape.
-        given: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may be
-            infinite, which is looked up when a selection is met.
+        given: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may
+            be infinite, which is looked up when a selection is met.
     """
 
     __slots__ = ("live", "eqns", "wanted")

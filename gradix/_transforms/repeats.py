@@ -1,8 +1,9 @@
 """Doing things once: traces that know what they have done, for derivatives of third and higher order.
 
-Each order asks for the same primal and lower-order work again, so that without sharing a k-th derivative is a program of
-c·2ᵏ operations. A trace that gives an operation on the same operands the same result keeps it polynomial, as what is
-made of equal values is then equal too, order after order. Below the third order the bookkeeping costs more than it saves.
+Each order asks for the same primal and lower-order work again, so that without sharing a k-th derivative is a program
+of c·2ᵏ operations. A trace that gives an operation on the same operands the same result keeps it polynomial, as what is
+made of equal values is then equal too, order after order. Below the third order the bookkeeping costs more than it
+saves.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answering `import jax` in processes that are still to start: the folder `answers` on their path, with a module `jax` of three lines.
+"""Answering `import jax` in processes still to start: the folder `answers` on their path has a module `jax`.
 
 `enable` puts the folder on the path of every program of this virtual environment, `reach_children` on that of the
 processes a program starts. Nothing is looked at, and nothing of gradix is loaded, before a program imports jax.
@@ -25,7 +25,7 @@ def is_enabled() -> bool:
 
 
 def enable() -> Path:
-    """Make `import jax` give gradix in every program of this virtual environment; no file of another package is touched.
+    """Make `import jax` give gradix in every program of this environment; no file of another package is touched.
 
     Returns:
         The one file that is written.

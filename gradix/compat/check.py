@@ -70,7 +70,8 @@ def _why_internal(parts: list[str]) -> str | None:
         except LookupError:
             use = use_of(f"{below}")
             what = f", used for {use.purpose}; the public way: {use.public}" if use else ""
-            return f"is internal to JAX and not mapped{what or '; public names are in jax, jax.extend and jax.interpreters'}"
+            public = "; public names are in jax, jax.extend and jax.interpreters"
+            return f"is internal to JAX and not mapped{what or public}"
         return None
     return None
 

@@ -1,4 +1,4 @@
-"""Parts of JAX for hardware and services that gradix does not serve, which libraries import whether they use them or not.
+"""Parts of JAX for hardware and services not served here, which libraries import whether they use them or not.
 
 The imports succeed; using what they gave raises an error that says what it is for.
 """

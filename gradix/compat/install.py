@@ -111,7 +111,7 @@ def _found(name: str, module: ModuleType) -> ModuleSpec:
 
 
 class _FinderOfAbsent:
-    """Finds what is not there, of which libraries import names: asked last, for `from jax.X import Y` looks for `gradix.X.Y`."""
+    """Finds missing modules that libraries import names of: asked last, as `from jax.X import Y` tries `gradix.X.Y`."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         absent = _elsewhere.find(name[len(_OURS) + 1:]) if name.startswith(_OURS + ".") else None

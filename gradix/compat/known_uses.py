@@ -1,4 +1,4 @@
-"""What JAX's own modules, `jax._src.X`, are used for, and the public way: for errors that name one, or a name in one, nobody mapped."""
+"""What JAX's modules `jax._src.X` are used for, and the public way: for errors about unmapped names."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -85,7 +85,7 @@ _USES = {
 
 
 def use_of(area: str) -> Use | None:
-    """What a module, `jax._src.area`, is used for; its users are those of the table of what is mapped, where it stands there."""
+    """What a module `jax._src.area` is used for; where it is mapped, that table names its users."""
     at = area
     while at and at not in _USES:
         at = at.rpartition(".")[0]

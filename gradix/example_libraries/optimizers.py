@@ -453,7 +453,7 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState):
-    """An optimizer's state as a pytree of the parameters' structure, each leaf a `JoinPoint` around a state: to be stored.
+    """An optimizer's state in the parameters' structure, each leaf a `JoinPoint` around a state: to be stored.
 
     Example:
         >>> state = sgd(0.1).init_fn({"x": 1.0})

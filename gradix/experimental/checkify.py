@@ -1,4 +1,4 @@
-"""Checks of values in compiled code, whose errors are results: `checkify`, `check`, and the sets of what is looked for."""
+"""Checks of values in compiled code, whose errors are results: `checkify`, `check`, and the sets of checks."""
 from gradix._api.checks.errors import (
     Error as Error,
     ErrorCategory as ErrorCategory,

@@ -1,4 +1,4 @@
-"""TensorFlow: functions of arrays as functions of its tensors, saved in its SavedModels, and its functions called here."""
+"""TensorFlow: functions of arrays as functions of its tensors and in SavedModels, and its functions called here."""
 from __future__ import annotations
 
 import math
@@ -57,7 +57,7 @@ def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constr
             with_gradient: bool = True, enable_xla: bool = True, native_serialization: bool = True,
             native_serialization_platforms: Sequence[str] | None = None,
             native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Callable:
-    """A function of arrays as one of TensorFlow's tensors, to be called, traced by `tf.function` and saved in a SavedModel.
+    """A function of arrays as one of TensorFlow's tensors, for calls, `tf.function` and SavedModels.
 
     The program is exported, as by `gradix.export`, and run by TensorFlow's operation `XlaCallModule`.
 
@@ -165,7 +165,8 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
         >>> import numpy as np
         >>> import gradix.numpy as jnp
         >>> from gradix.experimental import jax2tf
-        >>> types, shapes = jax2tf.eval_polymorphic_shape(lambda x: jnp.concatenate([x, x]), polymorphic_shapes="b")(np.ones(3))
+        >>> double = lambda x: jnp.concatenate([x, x])
+        >>> types, shapes = jax2tf.eval_polymorphic_shape(double, polymorphic_shapes="b")(np.ones(3))
         >>> shapes
         '(2*b,)'
     """

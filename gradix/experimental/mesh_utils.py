@@ -15,7 +15,7 @@ __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
                        contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False) -> np.ndarray:
-    """The devices as an array of this shape, for a `Mesh`: those of a process, which communicate quickest, next to each other.
+    """The devices as an array of this shape, for a `Mesh`: those of one process lie next to each other.
 
     Args:
         mesh_shape: the shape; its product is the number of devices.

@@ -209,7 +209,7 @@ def _forward(slope, settings, y0, ts, given):
 
 
 def _backward(slope, settings, res, g):
-    """The adjoint a of the state obeys da/dt = -a · ∂f/∂y; a · ∂f/∂args summed over time is the gradient of the arguments."""
+    """The adjoint a of the state obeys da/dt = -a · ∂f/∂y; ∫ a · ∂f/∂args dt is the gradient of the arguments."""
     ys, ts, given = res
     flat, unravel = _ravel(_floats(given))
     size = ys.shape[1]

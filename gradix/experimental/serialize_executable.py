@@ -77,7 +77,7 @@ def _code(program, options) -> bytes:
 
 
 def deserialize_and_load(serialized: bytes, in_tree, out_tree, backend=None, execution_devices=None) -> Compiled:
-    """The compiled program that `serialize` gave, to be called; loading runs nothing, but bytes from strangers are not safe to load.
+    """The compiled program that `serialize` gave, to be called. Load no bytes from strangers.
 
     Args:
         in_tree, out_tree: as `serialize` gave them.

@@ -1,4 +1,4 @@
-"""PyTorch and Gradix in one program: tensors exchanged through DLPack, and functions of either called, with gradients, by the other."""
+"""PyTorch and Gradix in one program: tensors by DLPack, and functions of either called and differentiated."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -166,7 +166,7 @@ def _conjugate(ct):
 # -- functions of tensors, called on arrays -------------------------------------------------------------------------
 
 def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
-    """A function of PyTorch's tensors as one of arrays, which may be jitted, mapped and differentiated once in reverse mode.
+    """A function of PyTorch's tensors as one of arrays, to be jitted, mapped and differentiated in reverse, once.
 
     A compiled program calls back into Python, so that it cannot be exported.
 

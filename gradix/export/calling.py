@@ -54,8 +54,9 @@ class CallExported(Primitive):
         return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
 
     def jvp(self, primals, tangents, *, exported):
-        raise TypeError(f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold no tangents. Use "
-                        "grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate the function before it is exported.")
+        raise TypeError(f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
+                        "no tangents. Use grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate "
+                        "the function before it is exported.")
 
     def batch(self, size, args, axes, *, exported):
         """One example after the other: the program is of fixed rank."""
@@ -82,7 +83,7 @@ class CallExported(Primitive):
 
 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
-    """The call of a module inside of one with symbolic shapes: what it takes and gives is converted to the types it was written with."""
+    """The call of a module inside one with symbolic shapes: arguments and results are converted to its types."""
     symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
     em.functions.extend(functions)
     operands = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
@@ -113,7 +114,8 @@ def variables_of(exported, avals) -> dict[str, Any]:
             raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}.")
         if want.dtype != have.dtype:
             wide = want.dtype.name in _WIDE and not config.state.jax_enable_x64
-            way = "Switch on the option jax_enable_x64." if wide else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r})."
+            way = ("Switch on the option jax_enable_x64." if wide
+                   else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r}).")
             raise ValueError(f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
                              f"{dtypes.dtype_name(have.dtype)}. {way}")
     bound = dict(exported.bound_dims)

@@ -22,7 +22,8 @@ class Exported:
         in_avals: the types of the leaves, whose shapes may be symbolic.
         out_tree: the tree of the results.
         out_avals: their types.
-        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices, None where it is not said.
+        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices, None where it is not
+            said.
         nr_devices: how many devices the program was lowered for.
         platforms: the platforms it can be called on.
         ordered_effects, unordered_effects: the effects of the program.
@@ -33,7 +34,8 @@ class Exported:
         uses_global_constants: whether the module takes dimensions or the platform.
         bound_dims: values of dimension variables that no argument has, by name.
         constraints: what a call's sizes must satisfy, as texts.
-        assumptions: those of the constraints that answered a comparison while the function was traced, with the place that asked.
+        assumptions: those of the constraints that answered a comparison while the function was traced, with the place
+            that asked.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -78,7 +80,8 @@ class Exported:
     @property
     def scope(self):
         """The scope of the dimension variables; None where all shapes are fixed."""
-        return next((d.scope for a in (*self.in_avals, *self.out_avals) for d in a.shape if type(d) is SymbolicDim), None)
+        return next((d.scope for a in (*self.in_avals, *self.out_avals) for d in a.shape if type(d) is SymbolicDim),
+                    None)
 
     @property
     def dimension_variables(self) -> tuple[str, ...]:
@@ -142,8 +145,8 @@ class Exported:
             ValueError: it is not there, because the function was read from a file without it.
         """
         if self._get_vjp is None:
-            raise ValueError(f"No VJP is available for the exported function '{self.fun_name}': it was written without. Serialize it "
-                             "with vjp_order=1, or more for higher derivatives.")
+            raise ValueError(f"No VJP is available for the exported function '{self.fun_name}': it was written "
+                             "without. Serialize it with vjp_order=1, or more for higher derivatives.")
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
@@ -153,7 +156,8 @@ class Exported:
             vjp_order: how many orders of reverse mode go into the file.
 
         Raises:
-            ValueError: a tree holds nodes of a type that has not been registered for serialization, or dimensions are bound.
+            ValueError: a tree holds nodes of a type that has not been registered for serialization, or dimensions are
+                bound.
         """
         return serialization.serialize(self, vjp_order)
 

@@ -30,9 +30,12 @@ maximum_supported_calling_convention_version = 10
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 # Functions of the runtime that a file may call: they stay as they are from version to version of jaxlib.
-_STABLE_CALLS = re.compile(r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|SPMDFullToShardShape|"
-                           r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|tridiagonal_solve_perturbed_ffi|"
-                           r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|annotate_device_placement|"
+_STABLE_CALLS = re.compile(r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|"
+                           r"SPMDFullToShardShape|"
+                           r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
+                           r"tridiagonal_solve_perturbed_ffi|"
+                           r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|"
+                           r"annotate_device_placement|"
                            r"mhlo\.[a-z_]+)$")
 _CALL = re.compile(r'call_target_name = "([^"]*)"')
 
@@ -131,13 +134,14 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
 def _check_arguments(traced) -> None:
     """Raise where arguments are references, or have sizes of several scopes."""
     if any(isinstance(a, AbstractRef) for a in traced.avals):
-        raise NotImplementedError(f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its array, and return "
-                                  "the new one.")
+        raise NotImplementedError(f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
+                                  "array, and return the new one.")
     scopes = {d.scope: d for a in traced.avals for d in a.shape if type(d) is SymbolicDim}
     if len(scopes) > 1:
         one, other = [str(d) for d in scopes.values()][:2]
-        raise ValueError(f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of '{traced.name}' are of "
-                         "different ones. Make all in one call of symbolic_shape, or pass scope= to the others.")
+        raise ValueError(f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of "
+                         f"'{traced.name}' are of different ones. Make all in one call of symbolic_shape, or pass "
+                         "scope= to the others.")
 
 
 class _Names:

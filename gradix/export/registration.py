@@ -58,7 +58,8 @@ def register_pytree_node_serialization(nodetype: T, *, serialized_name: str, ser
         ...         self.x, self.y = x, y
         >>> gradix.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xs: Pair(*xs))
         >>> _ = export.register_pytree_node_serialization(
-        ...     Pair, serialized_name="example.Pair", serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None)
+        ...     Pair, serialized_name="example.Pair",
+        ...     serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None)
         >>> e = export.export(gradix.jit(lambda p: Pair(p.y, p.x)))(Pair(1.0, 2.0))
         >>> float(export.deserialize(e.serialize()).call(Pair(1.0, 2.0)).x)
         2.0

@@ -6,8 +6,8 @@
     17 gradient, a file inside   18 devices   19 distinct types   20, 21 distinct meshes and shardings
     22, 23 types of arguments and results by their place in 19; 24, 25 shardings likewise, 0 for none
 
-Readers of FlatBuffers leave out slots they do not know. Two are ours: the constraints of the dimensions, and a digest that tells
-damage. It is no signature; the module of a file without it is first read in a process of its own.
+Readers of FlatBuffers leave out slots they do not know. Two are ours: the constraints of the dimensions, and a digest
+that tells damage. It is no signature; the module of a file without it is first read in a process of its own.
 """
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ DIGEST = 41                     # and of the checksum of the module
 MAX_BYTES = 1 << 34
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
-_DTYPES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16 int4 uint4 "
-           "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 float8_e4m3 float8_e3m4 "
-           "float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>").split()
+_DTYPES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 "
+           "bfloat16 int4 uint4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 "
+           "float8_e4m3 float8_e3m4 float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>").split()
 _DEVICE = 1                     # the memory an array is in
 
 
@@ -44,7 +44,8 @@ def serialize(exported, vjp_order: int) -> bytearray:
     """An exported function as bytes, with its gradient to an order."""
     if exported.bound_dims:
         raise ValueError(f"the exported function '{exported.fun_name}' has values for the dimensions "
-                         f"{dict(exported.bound_dims)}, which a file does not hold: serialize it without, and bind them after reading.")
+                         f"{dict(exported.bound_dims)}, which a file does not hold: serialize it without, and bind "
+                         "them after reading.")
     if vjp_order < 0:
         raise ValueError(f"serialize takes a vjp_order of 0 or more, got {vjp_order}.")
     return encode(_table(exported, vjp_order))
@@ -56,9 +57,11 @@ def _table(e, vjp_order: int) -> dict:
     meshes, divided, places = shardings.tables([*e._in_named_shardings, *e._out_named_shardings])
     out: dict[int, Any] = {
         0: (U16, VERSION), 1: e.fun_name, 2: _tree(e.in_tree), 3: [_aval(a) for a in e.in_avals], 4: _tree(e.out_tree),
-        5: [_aval(a) for a in e.out_avals], 7: [{} for _ in e.in_avals], 8: [{} for _ in e.out_avals], 9: list(e.platforms),
+        5: [_aval(a) for a in e.out_avals], 7: [{} for _ in e.in_avals], 8: [{} for _ in e.out_avals],
+        9: list(e.platforms),
         10: [{0: str(x)} for x in e.ordered_effects], 11: [{0: str(x)} for x in e.unordered_effects],
-        12: [_check(c) for c in e.disabled_safety_checks], 13: e.mlir_module_serialized, 14: (U16, e.calling_convention_version),
+        12: [_check(c) for c in e.disabled_safety_checks], 13: e.mlir_module_serialized,
+        14: (U16, e.calling_convention_version),
         15: Numbers(U16, e.module_kept_var_idx), 16: (BOOL, e.uses_global_constants), 18: (U32, e.nr_devices),
         19: [_aval(a) for a in avals], 20: meshes, 21: divided, 22: Numbers(U32, [number[a] for a in e.in_avals]),
         23: Numbers(U32, [number[a] for a in e.out_avals]), 24: Numbers(U32, places[:len(e.in_avals)]),
@@ -77,8 +80,10 @@ def _table(e, vjp_order: int) -> dict:
 def _digest(fields: dict, checks: list, constraints: list) -> bytes:
     """What tells whether anything in a file was altered."""
     kinds = [[(a.shape, str(a.dtype)) for a in fields[name]] for name in ("in_avals", "out_avals")]
-    names = ("fun_name", "in_tree", "out_tree", "platforms", "ordered_effects", "unordered_effects", "calling_convention_version",
-             "module_kept_var_idx", "uses_global_constants", "nr_devices", "_in_named_shardings", "_out_named_shardings")
+    names = ("fun_name", "in_tree", "out_tree", "platforms", "ordered_effects", "unordered_effects",
+             "calling_convention_version",
+             "module_kept_var_idx", "uses_global_constants", "nr_devices", "_in_named_shardings",
+             "_out_named_shardings")
     told = repr((kinds, [str(fields[n]) for n in names], checks, constraints)).encode()
     return xla_artifact.digest(told + fields["mlir_module_serialized"])
 
@@ -105,9 +110,11 @@ def _tree(tree: PyTreeDef) -> dict:
 
 
 def _aval(aval: ShapedArray) -> dict:
-    name = str(aval.dtype) if dtypes.is_extended(aval.dtype) else "float0" if aval.dtype == dtypes.float0 else aval.dtype.name
+    name = (str(aval.dtype) if dtypes.is_extended(aval.dtype)
+            else "float0" if aval.dtype == dtypes.float0 else aval.dtype.name)
     if name not in _DTYPES:
-        raise ValueError(f"arrays of dtype {name} have no place in the files of exported functions; those have {', '.join(_DTYPES)}.")
+        raise ValueError(f"arrays of dtype {name} have no place in the files of exported functions; those have "
+                         f"{', '.join(_DTYPES)}.")
     return {1: [str(d) for d in aval.shape], 2: (I8, _DTYPES.index(name)), 3: (I8, _DEVICE)}
 
 
@@ -135,7 +142,8 @@ def read_fields(data: bytes) -> tuple[dict, Any]:
 def _fields(t: Table) -> tuple[dict, Any]:
     version = t.number(0, U16)
     if not OLDEST_VERSION <= version <= VERSION:
-        raise ValueError(f"the file has serialization version {version}; this library reads {OLDEST_VERSION} to {VERSION}.")
+        raise ValueError(f"the file has serialization version {version}; this library reads {OLDEST_VERSION} to "
+                         f"{VERSION}.")
     convention = t.number(14, U16)
     if not 9 <= convention <= 10:
         raise ValueError(f"the file has calling convention {convention}; this library calls 9 to 10.")
@@ -149,7 +157,8 @@ def _fields(t: Table) -> tuple[dict, Any]:
     kept = tuple(t.numbers(15, U16))
     if sorted(set(kept)) != list(kept) or any(i >= len(in_avals) for i in kept):
         raise Malformed("it takes arguments that there are not")
-    ins, outs = [shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals)) for slot, avals in ((24, in_avals), (25, out_avals))]
+    ins, outs = [shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals))
+                 for slot, avals in ((24, in_avals), (25, out_avals))]
     if (len(ins), len(outs)) != (len(in_avals), len(out_avals)):
         raise Malformed("it has shardings of more arguments or results than there are")
     module = t.bytes(13)
@@ -157,12 +166,15 @@ def _fields(t: Table) -> tuple[dict, Any]:
     if not platforms:
         raise Malformed("it is for no platform")
     fields = dict(
-        fun_name=t.text(1), in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals, _has_named_shardings=True,
+        fun_name=t.text(1), in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals,
+        _has_named_shardings=True,
         _in_named_shardings=ins, _out_named_shardings=outs,
         in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals),
         nr_devices=t.number(18, U32) or t.number(6, I16, 1), platforms=platforms,
-        ordered_effects=tuple([x.text(0) for x in t.tables(10)]), unordered_effects=tuple([x.text(0) for x in t.tables(11)]),
-        disabled_safety_checks=tuple([(x.number(0, I8), x.text(1)) for x in t.tables(12)]), mlir_module_serialized=module,
+        ordered_effects=tuple([x.text(0) for x in t.tables(10)]),
+        unordered_effects=tuple([x.text(0) for x in t.tables(11)]),
+        disabled_safety_checks=tuple([(x.number(0, I8), x.text(1)) for x in t.tables(12)]),
+        mlir_module_serialized=module,
         calling_convention_version=convention, module_kept_var_idx=kept, uses_global_constants=bool(t.number(16, BOOL)),
         constraints=tuple(t.texts(CONSTRAINTS)))
     if t.has(DIGEST):
@@ -197,7 +209,8 @@ def _read_aval(t: Table, scope) -> ShapedArray:
         raise Malformed(f"dtype number {number} is unknown")
     try:
         shape = tuple([d if type(d) is not int else _size(d) for d in (
-            int(s) if s.isascii() and s.isdigit() and len(s) < 20 else parsing.dimension(s, scope) for s in t.texts(1))])
+            int(s) if s.isascii() and s.isdigit() and len(s) < 20 else parsing.dimension(s, scope)
+            for s in t.texts(1))])
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError) as e:
         raise Malformed(f"a dimension is wrong ({e})") from None
     return make_aval(shape, _dtype(_DTYPES[number]))
@@ -235,7 +248,8 @@ def _read_tree(t: Table) -> PyTreeDef:
     aux = entry.read(t.bytes(4))
     if entry.build is not None:
         return _built(entry, aux, children)
-    return make_node(entry.nodetype, entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux, children)
+    return make_node(entry.nodetype, entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux,
+                     children)
 
 
 def _built(entry, aux, children: list) -> PyTreeDef:

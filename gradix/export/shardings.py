@@ -1,4 +1,4 @@
-"""How exported programs are divided among devices: taken from the arguments of `jit`, written to files, and asked for at calls."""
+"""How exported programs are divided among devices: by `jit`'s arguments, in files, and at calls."""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -46,7 +46,8 @@ class Plan:
 
 def _named(sharding):
     if sharding is not None and not isinstance(sharding, NamedSharding):
-        raise NotImplementedError(f"a program divided by {sharding} cannot be exported: only NamedShardings stand in files.")
+        raise NotImplementedError(f"a program divided by {sharding} cannot be exported: only NamedShardings stand "
+                                  "in files.")
     return sharding
 
 
@@ -73,7 +74,8 @@ def on_mesh(shardings, mesh) -> tuple:
         return tuple(shardings)
     for s in shardings:
         if s is not None and s.mesh.shape_tuple != mesh.shape_tuple:
-            raise ValueError(f"the program was exported for the mesh {s.mesh}, got one with the axes {mesh.shape_tuple}.")
+            raise ValueError(f"the program was exported for the mesh {s.mesh}, got one with the axes "
+                             f"{mesh.shape_tuple}.")
     return tuple([s and NamedSharding(mesh, s.spec) for s in shardings])
 
 
@@ -96,8 +98,9 @@ def _devices(exported, leaves) -> tuple:
         return mesh._flat_devices_tuple
     devices = tuple(xla.devices())
     if len(devices) < n:
-        raise ValueError(f"Function '{exported.fun_name}' was exported for {n} devices and is called in a context with {len(devices)} "
-                         "devices. On the CPU, set the option jax_num_cpu_devices before the first computation.")
+        raise ValueError(f"Function '{exported.fun_name}' was exported for {n} devices and is called in a context with "
+                         f"{len(devices)} devices. On the CPU, set the option jax_num_cpu_devices before the first "
+                         "computation.")
     return devices[:n]
 
 
@@ -120,10 +123,11 @@ def _mesh(mesh, devices) -> Mesh:
 # -- files ----------------------------------------------------------------------------------------------------------
 
 def tables(shardings) -> tuple[list, list, list]:
-    """Tables of the distinct meshes and shardings, and each sharding's place among the latter, counted from 1; 0 for None."""
+    """Tables of the distinct meshes and shardings, and each sharding's place in the latter from 1; 0 for None."""
     distinct = list(dict.fromkeys([s for s in shardings if s is not None]))
     meshes = list(dict.fromkeys([s.mesh for s in distinct]))
-    return [_mesh_table(m) for m in meshes], [_table(s) for s in distinct], [0 if s is None else distinct.index(s) + 1 for s in shardings]
+    return [_mesh_table(m) for m in meshes], [_table(s) for s in distinct], [0 if s is None else distinct.index(s) + 1
+                                                                             for s in shardings]
 
 
 def _mesh_table(mesh) -> dict:
@@ -131,14 +135,16 @@ def _mesh_table(mesh) -> dict:
                            2: Numbers(I8, [_TYPES[t] for t in mesh.axis_types])}
     device = mesh.abstract_device
     if device is not None:
-        out[3] = {0: device.device_kind, 2: device.platform, **({} if device.num_cores is None else {1: (U32, device.num_cores)})}
+        out[3] = {0: device.device_kind, 2: device.platform,
+                  **({} if device.num_cores is None else {1: (U32, device.num_cores)})}
     return out
 
 
 def _table(sharding) -> dict:
     spec = sharding.spec
     if UNCONSTRAINED in spec:
-        raise ValueError(f"the sharding {sharding} leaves an axis to the compiler, which a file does not hold: say how it is divided.")
+        raise ValueError(f"the sharding {sharding} leaves an axis to the compiler, which a file does not hold: say how "
+                         "it is divided.")
     parts = [{0: list(p if isinstance(p, tuple) else () if p is None else (p,))} for p in spec]
     out = {0: _mesh_table(sharding.mesh), 1: {0: parts, 1: sorted(spec.reduced), 2: sorted(spec.unreduced)}}
     return out if sharding.memory_kind is None else {**out, 2: sharding.memory_kind}
@@ -159,16 +165,18 @@ def read(table: Table, slot: int, places: list) -> tuple:
 def _read(t: Table) -> NamedSharding:
     mesh = t.table(0)
     sizes, names, kinds = mesh.numbers(0, U32), mesh.texts(1), mesh.numbers(2, I8)
-    if len(sizes) != len(names) or len(kinds) not in (0, len(names)) or not all(k in _TYPE_OF for k in kinds) or not all(
-            0 < n < 1 << 24 for n in sizes):
+    are_known = all(k in _TYPE_OF for k in kinds) and all(0 < n < 1 << 24 for n in sizes)
+    if len(sizes) != len(names) or len(kinds) not in (0, len(names)) or not are_known:
         raise Malformed("a mesh has sizes, names and types that do not fit each other")
     spec = t.table(1)
     device = mesh.table(3) if mesh.has(3) else None
-    kind = None if device is None else AbstractDevice(device.text(0), device.number(1, U32) if device.has(1) else None, device.text(2))
+    kind = None if device is None else AbstractDevice(device.text(0), device.number(1, U32) if device.has(1) else None,
+                                                      device.text(2))
     try:
         abstract = AbstractMesh(sizes, names, tuple([_TYPE_OF[k] for k in kinds]) or None, abstract_device=kind)
         parts = [tuple(p.texts(0)) or None for p in spec.tables(0)]
-        return NamedSharding(abstract, PartitionSpec(*parts, reduced=frozenset(spec.texts(1)), unreduced=frozenset(spec.texts(2))),
+        return NamedSharding(abstract, PartitionSpec(*parts, reduced=frozenset(spec.texts(1)),
+                                                     unreduced=frozenset(spec.texts(2))),
                              memory_kind=t.text(2) or None)
     except (TypeError, ValueError) as e:
         raise Malformed(f"a sharding is wrong ({e})") from None

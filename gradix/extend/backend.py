@@ -52,7 +52,7 @@ def clear_in_memory_compilation_cache() -> None:
 
 
 def clear_backends() -> None:
-    """Forget the clients, and all that was compiled for them: the next program starts new ones. Arrays made before belong to the old."""
+    """Forget the clients and all that was compiled for them; the next program starts new ones."""
     _xla.renew()
 
 
@@ -90,7 +90,7 @@ def register_backend_factory(name: str, factory: Callable[[], Any], *, priority:
 def get_compile_options(num_replicas: int, num_partitions: int, device_assignment=None,
                         env_options_overrides: dict | None = None,
                         fdo_profile: bytes | None = None, detailed_logging: bool = True, backend=None):
-    """What a client's own `compile_and_load` takes beside a module: jaxlib's `CompileOptions`, as programs here are compiled with.
+    """What a client's `compile_and_load` takes beside a module: jaxlib's `CompileOptions`, as used here.
 
     Args:
         device_assignment: numbers of devices, of shape `(num_replicas, num_partitions)`; by default the first ones.

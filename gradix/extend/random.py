@@ -80,7 +80,8 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
         ...     n = jnp.arange(jnp.prod(jnp.array(shape)).item() if shape else 1, dtype="uint32")
         ...     return word(key, n).reshape(shape).astype(f"uint{width}")
         >>> lcg = define_prng_impl(
-        ...     key_shape=(1,), seed=lambda s: word(jnp.ones(1, "uint32"), s), fold_in=word, random_bits=draw, name="lcg", tag="lcg",
+        ...     key_shape=(1,), seed=lambda s: word(jnp.ones(1, "uint32"), s), fold_in=word, random_bits=draw,
+        ...     name="lcg", tag="lcg",
         ...     split=lambda key, shape: draw(key, 32, (*shape, 1)))
         >>> random.key(3, impl=lcg).dtype
         key<lcg>
@@ -98,7 +99,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
 
 
 def _many(function: Callable, key_shape: tuple[int, ...], mapped: int) -> Callable:
-    """A function of one raw key, for arrays of them; `mapped` of its arguments are arrays, or one that is a seed if it is 0."""
+    """A function of one raw key, for arrays of them; `mapped` arguments are arrays, or one that is a seed if 0."""
     trailing = [key_shape, ()] if mapped else [()]
     count = max(mapped, 1)
 

@@ -18,8 +18,10 @@ from gradix._base.source import (
 )
 from gradix._core.trace import state as _state
 
-__all__ = ["NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack", "new_source_info",
-           "register_exclusion", "reset_name_stack", "set_name_stack", "summarize", "transform_name_stack", "user_context"]
+__all__ = ["NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack",
+           "new_source_info",
+           "register_exclusion", "reset_name_stack", "set_name_stack", "summarize", "transform_name_stack",
+           "user_context"]
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:

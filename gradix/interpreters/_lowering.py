@@ -1,4 +1,4 @@
-"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter that writes programs as text."""
+"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter of text."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -146,7 +146,10 @@ with on_demand(globals()):
         erf as erf, erf_inv as erf_inv, erf_inv_p as erf_inv_p, erf_p as erf_p, erfc as erfc, erfc_p as erfc_p,
         nextafter as nextafter, nextafter_p as nextafter_p,
     )
-    from gradix._ops.special.beta import betainc as betainc, regularized_incomplete_beta_p as regularized_incomplete_beta_p
+    from gradix._ops.special.beta import (
+        betainc as betainc,
+        regularized_incomplete_beta_p as regularized_incomplete_beta_p,
+    )
     from gradix._ops.special.bessel import (
         bessel_i0e as bessel_i0e, bessel_i0e_p as bessel_i0e_p, bessel_i1e as bessel_i1e, bessel_i1e_p as bessel_i1e_p,
     )

@@ -1,4 +1,4 @@
-"""Functions of neural networks in NumPy's own words, as `gradix.numpy.host_implementations` has those of `gradix.numpy`."""
+"""Functions of neural networks by NumPy, as `gradix.numpy.host_implementations` has those of `gradix.numpy`."""
 from __future__ import annotations
 
 import math

@@ -11,7 +11,7 @@ _PLACES = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), 
 
 
 def count_by_halving(row, values, goes_before: Callable, dtype):
-    """How many elements of a row, of one at least, come before each value, in an integer dtype that holds the row's size.
+    """How many elements of a row that is not empty come before each value, in a dtype that holds the row's size.
 
     `goes_before(elements, values)` holds for the first elements of the row and not for those behind them. Bisected are
     the first or the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row.
@@ -35,4 +35,7 @@ def count_by_halving(row, values, goes_before: Callable, dtype):
         return at
     # Fetches from memory overlap only where a step is done for all values before the next.
     first = number(most >> 1, dtype)
-    return lax.fori_loop(0, steps, lambda i, at: refined(at, lax.shift_right_logical(first, lax.convert_element_type(i, dtype))), at)
+    return lax.fori_loop(0, steps, lambda i, at: refined(at,
+                                                         lax.shift_right_logical(first,
+                                                                                 lax.convert_element_type(i, dtype))),
+                         at)

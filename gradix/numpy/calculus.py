@@ -148,13 +148,13 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
     if any(x.aval.shape[i] < 2 for i in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
                          f"required; got shape {x.aval.shape}.")
-    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)            # type: ignore[list-item]
+    spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)  # type: ignore[list-item]
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
 
 def _gradient(x, h, axis: int):
-    """The derivative along an axis; `h` is the distance between samples, their coordinates, or None for a distance of 1."""
+    """The derivative along an axis; `h` is the distance of samples, their coordinates, or None for 1."""
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
     if h is None or h.aval.ndim == 0:
         inner = true_divide(subtract(part(2, None), part(0, -2)), matching(x, 2))

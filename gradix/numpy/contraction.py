@@ -83,7 +83,8 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     for step in steps:
         parts = [_prepared(xs[i], op) for i, op in zip(step.places, step.operands)]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
-        z = parts[0] if len(parts) == 1 else multiply(*(parts[::-1] if step.swap else parts), step.numbers)    # type: ignore[call-arg]
+        ordered = parts[::-1] if step.swap else parts
+        z = parts[0] if len(parts) == 1 else multiply(*ordered, step.numbers)    # type: ignore[call-arg]
         xs.append(z if step.order is None else lax.transpose(z, step.order))
     return convert(xs[0], dtype, weak)
 

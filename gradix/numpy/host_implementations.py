@@ -203,7 +203,8 @@ def packbits(a, axis=None, bitorder="big"):
 
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     """Of a row of angles."""
-    if not _is_row(p, axis) or axis is None or discont is not None or type(period) is not float or not 0 < period < math.inf:
+    is_period = type(period) is float and 0 < period < math.inf
+    if not _is_row(p, axis) or axis is None or discont is not None or not is_period:
         return None
     number = p.dtype.type
     period, half, zero = np.asarray(period, p.dtype), np.asarray(number(period) / number(2)), np.zeros((), p.dtype)
@@ -257,7 +258,8 @@ def _taken(x, i):
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """In rows that are short enough to count their elements one by one."""
-    if not alike(FLOATS, a, v) or sorter is not None or len(a.shape) != 1 or not 0 < a.shape[0] <= COUNTED or side not in _SIDES:
+    is_row = alike(FLOATS, a, v) and len(a.shape) == 1 and 0 < a.shape[0] <= COUNTED
+    if not is_row or sorter is not None or side not in _SIDES:
         return None
     return lambda row, x: _places(row, x, side)
 
@@ -303,7 +305,8 @@ def argpartition(a, kth, axis=-1):
 
 def _parted(a, kth, axis, finish: Callable) -> Callable | None:
     """Of a row, by its order; that of zeros of both signs, and of NaN, is another."""
-    if not alike(FLOATS, a) or len(a.shape) != 1 or type(kth) is not int or type(axis) is not int or not -a.size <= kth < a.size:
+    is_row = alike(FLOATS, a) and len(a.shape) == 1 and type(axis) is int
+    if not is_row or type(kth) is not int or not -a.size <= kth < a.size:
         return None
     place = kth % a.size
 
@@ -377,7 +380,8 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Of a row."""
-    if not _is_row(a, axis) or keepdims or not (dtype is out is where is mean is None) or type(ddof) is not int or ddof < 0:
+    is_plain = not keepdims and dtype is out is where is mean is None
+    if not _is_row(a, axis) or not is_plain or type(ddof) is not int or ddof < 0:
         return None
     ones, number = np.ones(a.size, a.dtype), a.dtype.type
 

@@ -236,7 +236,8 @@ def _end_of_slice(end, n, low, high):
     try:
         return smaller(end, high) if end >= 0 else larger(end + n, low)
     except InconclusiveDimensionOperation as e:
-        raise InconclusiveDimensionOperation(f"In a slice of an axis of size {n}, the end {end} must be known to be negative or not. "
+        raise InconclusiveDimensionOperation(f"In a slice of an axis of size {n}, the end {end} must be known to be "
+                                             "negative or not. "
                                              f"{e}") from None
 
 

@@ -1,4 +1,4 @@
-"""Functions of matrices in NumPy's and LAPACK's own words: host rules, as `gradix.numpy.host_implementations` has them."""
+"""Functions of matrices by NumPy and LAPACK: host rules, as those of `gradix.numpy.host_implementations`."""
 from __future__ import annotations
 
 import math
@@ -10,20 +10,23 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix.numpy.host_implementations import FLOATS, INEXACT, alike
 
-_linalg: Any = getattr(np.linalg, "_umath_linalg", None)         # its functions of stacks, without the checks around them
+# Its functions of stacks, without the checks around them
+_linalg: Any = getattr(np.linalg, "_umath_linalg", None)
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """Of one matrix."""
-    if not alike(FLOATS, a) or len(a.shape) != 2 or (axis1, axis2) != (0, 1) or type(offset) is not int or dtype is not None:
+    is_matrix = alike(FLOATS, a) and len(a.shape) == 2 and (axis1, axis2) == (0, 1)
+    if not is_matrix or type(offset) is not int or dtype is not None:
         return None
     ones = np.ones(max(0, min(a.shape[0] + min(offset, 0), a.shape[1] - max(offset, 0))), a.dtype)
     return lambda x: np.dot(ones, x.diagonal(offset))
 
 
 def _square(a, least: int = 1) -> bool:
-    return _linalg is not None and alike(INEXACT, a) and len(a.shape) >= 2 and a.shape[-1] == a.shape[-2] >= least and a.size > 0
+    is_square = len(a.shape) >= 2 and a.shape[-1] == a.shape[-2] >= least
+    return _linalg is not None and alike(INEXACT, a) and is_square and a.size > 0
 
 
 def det(a):
@@ -122,9 +125,11 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Of one set of values: LAPACK's least squares leave out the same directions as the program."""
-    if not alike(FLOATS, x, y) or len(x.shape) != 1 or x.shape != y.shape or type(deg) is not int or not 0 <= deg < min(x.size, 9):
+    are_rows = alike(FLOATS, x, y) and len(x.shape) == 1 and x.shape == y.shape
+    if not are_rows or type(deg) is not int or not 0 <= deg < min(x.size, 9):
         return None
-    if full is not False or w is not None or cov is not False or not (rcond is None or type(rcond) is float and rcond >= 0):
+    if full is not False or w is not None or cov is not False or not (rcond is None or type(rcond) is float
+                                                                      and rcond >= 0):
         return None
     dtype, order = x.dtype, deg + 1
     solve, number = _routine("gelsd", dtype), dtype.type

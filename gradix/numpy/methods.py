@@ -217,7 +217,8 @@ def _str(self) -> str:
 
 def _array_namespace(self, *, api_version: str | None = None):
     if api_version is not None and api_version not in API_VERSIONS:
-        raise ValueError(f"{api_version!r} is not an available version of the array API: {', '.join(API_VERSIONS)} are.")
+        raise ValueError(f"{api_version!r} is not an available version of the array API: "
+                         f"{', '.join(API_VERSIONS)} are.")
     return sys.modules["gradix.numpy"]
 
 
@@ -243,12 +244,14 @@ def _flat(self):
 
 def _method(function: Any) -> Any:
     """A function of the array as a method: the same code, with `self` as the name of its first argument."""
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
+                        function.__closure__)
     made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
     made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"
     first, *rest = inspect.signature(function).parameters.values()
-    made.__signature__ = inspect.Signature([first.replace(name="self"), *rest])                  # type: ignore[attr-defined]
-    made.__doc__ = re.sub(rf"^        {first.name}: .*\n(         .*\n)*", "", function.__doc__ or "", flags=re.MULTILINE)
+    made.__signature__ = inspect.Signature([first.replace(name="self"), *rest])  # type: ignore[attr-defined]
+    made.__doc__ = re.sub(rf"^        {first.name}: .*\n(         .*\n)*", "", function.__doc__ or "",
+                          flags=re.MULTILINE)
     return made
 
 

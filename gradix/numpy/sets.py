@@ -116,7 +116,7 @@ def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
 
 
 def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) -> list:
-    """Values, first places, inverse and counts; places and inverse only if asked for, as sorting them along costs more."""
+    """Values, first places, inverse and counts; places and inverse only if asked for, as they cost more."""
     n, dtype = rows.aval.shape[0], _index_dtype()
     if not n:
         if size and fill_value is None:

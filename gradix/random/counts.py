@@ -176,7 +176,7 @@ def _binomial(key, n, p, *, shape, dtype):
 
 
 def _by_gaps(key, n, p):
-    """L. Devroye, Non-Uniform Random Variate Generation (1986), X.4.3: geometric gaps between successes until `n` is passed."""
+    """Geometric gaps between successes until `n` is passed (Devroye, Non-Uniform Random Variate Generation, X.4.3)."""
     shape, dtype = n.aval.shape, n.aval.dtype
     log_miss = lax.log1p(lax.neg(p))
 

@@ -39,7 +39,7 @@ _turn = _Turn()
 
 
 def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Callable:
-    """A draw `function(key, *arrays, shape, dtype, ...)`: composed at once up to `limit` elements, else compiled as one program.
+    """A draw `function(key, *arrays, shape, dtype, ...)`: run eagerly up to `limit` elements, else compiled.
 
     A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that
     runs of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is

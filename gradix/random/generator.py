@@ -188,7 +188,7 @@ def _method(function: Callable) -> Callable:
 
     sig = inspect.signature(function)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    draw.__signature__ = sig.replace(parameters=[own, *list(sig.parameters.values())[1:]])   # type: ignore[attr-defined]
+    draw.__signature__ = sig.replace(parameters=[own, *list(sig.parameters.values())[1:]])  # type: ignore[attr-defined]
     draw.__qualname__ = f"Generator.{function.__name__}"
     draw.__doc__ = f"`random.{function.__name__}` with a key of its own for each call: the arguments after the key."
     return draw

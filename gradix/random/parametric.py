@@ -11,7 +11,7 @@ from gradix.random.keys import take_key
 
 def drawn(draw: Callable, name: str, key, params: tuple, shape, dtype, kinds: frozenset = dtypes.FLOAT,
           what: str = "float") -> Array:
-    """`draw(key, *params, shape=shape, dtype=dtype)` of the arguments of the public function `name`, checked and converted.
+    """`draw(key, *params, shape=shape, dtype=dtype)` of the checked arguments of the public function `name`.
 
     Args:
         draw: a `sampler`.

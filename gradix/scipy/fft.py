@@ -172,7 +172,7 @@ def _scales(n: int, dtype):
 
 
 def _forward(x, n: int, norm):
-    """The elements with even numbers, then those with odd ones backwards, have a Fourier transform that tells it all."""
+    """The cosine transform from the Fourier transform of the even elements, then the odd ones backwards."""
     rank = x.aval.ndim
     if type(n) is int:
         mixed = lax.concatenate([x[..., ::2], lax.rev(x[..., 1::2], (rank - 1,))], rank - 1)

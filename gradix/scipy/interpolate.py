@@ -31,7 +31,8 @@ class RegularGridInterpolator:
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix.scipy.interpolate import RegularGridInterpolator
-        >>> f = RegularGridInterpolator((jnp.array([0.0, 1.0]), jnp.array([0.0, 2.0])), jnp.array([[0.0, 2.0], [1.0, 3.0]]))
+        >>> axes = jnp.array([0.0, 1.0]), jnp.array([0.0, 2.0])
+        >>> f = RegularGridInterpolator(axes, jnp.array([[0.0, 2.0], [1.0, 3.0]]))
         >>> f(jnp.array([[0.5, 1.0], [2.0, 0.0]]))
         Array([1.5, nan], dtype=float32)
     """

@@ -27,7 +27,8 @@ from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._ops.select import select
 from gradix._transforms.staging import eval_closed, stage_open
 
-_KEPT = 16              # programs with checks that are kept of a function, so that calling it again does not compile them again
+# Programs with checks that are kept of a function, so that calling it again does not compile them again
+_KEPT = 16
 
 
 def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
@@ -87,7 +88,7 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
 
 
 def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
-    """Fail unless `pred` is true: outside of traces by raising, in traced code by an error that `checkify` makes a result.
+    """Fail unless `pred` is true: outside of traces by raising, in traced code by an error that `checkify` returns.
 
     Args:
         pred: a scalar bool.

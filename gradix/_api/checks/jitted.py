@@ -55,7 +55,7 @@ def raise_found(code: Any, words: Any, sites: tuple) -> None:
 
 
 def _value(x) -> np.ndarray | None:
-    """The value behind tracers of vmap and of derivatives, an axis that is mapped before the others, the outermost first."""
+    """The value behind tracers of vmap and of derivatives; mapped axes come before the others, the outermost first."""
     if isinstance(x, ArrayImpl):
         return np.asarray(x.host)
     if isinstance(x, JVPTracer):

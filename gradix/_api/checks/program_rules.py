@@ -77,9 +77,10 @@ def _scan(checker: Checker, eqn, args, found):
 
 
 def _while(checker: Checker, eqn, args, found):
-    """The loop, which ends where a check fails; what its condition checks is looked at before the loop and after each turn."""
+    """The loop, which ends where a check fails; the condition's checks are made before the loop and after each turn."""
     params = eqn.params
-    cond, body, ncond, nbody = params["cond_jaxpr"], params["body_jaxpr"], params["cond_nconsts"], params["body_nconsts"]
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    ncond, nbody = params["cond_nconsts"], params["body_nconsts"]
     checked_cond, checked_body = checker.program(cond), checker.program(body)
     if checked_cond is None and checked_body is None:
         return bind(while_p, args, params)
@@ -114,7 +115,8 @@ def _while(checker: Checker, eqn, args, found):
         return [*new, *state.state()]
     types = [e.aval for e in empty]
     carried, debug = [*body.out_avals, *types], body.jaxpr.debug_info
-    whole = {**params, "cond_jaxpr": stage_closed(again, [*cond.in_avals[:ncond], *carried], debug), "body_nconsts": ncond + nbody,
+    whole = {**params, "cond_jaxpr": stage_closed(again, [*cond.in_avals[:ncond], *carried], debug),
+             "body_nconsts": ncond + nbody,
              "body_jaxpr": stage_closed(turn, [*cond.in_avals[:ncond], *body.in_avals[:nbody], *carried], debug)}
     return _taken(bind(while_p, [*cond_consts, *cond_consts, *body_consts, *carry, *empty], whole), found)
 
@@ -128,7 +130,7 @@ def _along(going, x):
 
 
 def _of_the_going(going, carry) -> list:
-    """The carries, where loops that have ended get the carry of one that still runs: what they go on to meet is no error."""
+    """The carries, where loops that have ended get that of one that still runs: what they then meet is no error."""
     n, k = going.size, going.ndim
     first = argmax(reshape(going, (n,)), 0, np.dtype("int32"))
     given = []
@@ -185,7 +187,8 @@ def _custom_vjp(checker: Checker, eqn, args, found):
             return [*outs, *residuals]
         outs = _checked_rule(checker, flat, n_out)(*primals)
         return outs[:n_out + 2], outs[n_out + 2:]
-    new = {**params, "call_jaxpr": program, "fwd": checked_fwd, "bwd": lambda residuals, cts: bwd(residuals, cts[:n_out])}
+    new = {**params, "call_jaxpr": program, "fwd": checked_fwd,
+           "bwd": lambda residuals, cts: bwd(residuals, cts[:n_out])}
     return _taken(bind(custom_vjp_call_p, args, new), found)
 
 
@@ -203,7 +206,8 @@ def _shard_map(checker: Checker, eqn, args, found):
             return [*outs, reshape(code, (1,)), reshape(words, (1, checker.width))]
         whole = stage_closed(part, closed.in_avals, closed.jaxpr.debug_info)
     axes = tuple([a for a in mesh.axis_names if a in manual])
-    outs = bind(shard_map_p, args, {**params, "jaxpr": whole, "out_specs": (*params["out_specs"], P(axes), P(axes, None))})
+    outs = bind(shard_map_p, args, {**params, "jaxpr": whole,
+                                    "out_specs": (*params["out_specs"], P(axes), P(axes, None))})
     found.take(*first_failed(*outs[-2:]))
     return outs[:-2]
 

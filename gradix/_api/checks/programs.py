@@ -96,7 +96,8 @@ class Checker:
                 seen.append(found.code)
                 return [*outs, *found.state()]
             written = stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
-            has_checks = seen[0] is not None or any(type(e) is CheckEffect for e in closed.effects)     # or some that are left out
+            # Or some that are left out
+            has_checks = seen[0] is not None or any(type(e) is CheckEffect for e in closed.effects)
             self._written[key] = (written if has_checks else closed), has_checks
         written, checks = self._written[key]
         return written if checks else None

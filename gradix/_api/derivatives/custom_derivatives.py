@@ -377,13 +377,13 @@ class custom_vjp(_Custom):
 
 
 def _converts(given, wanted) -> bool:
-    """Whether a cotangent of one dtype is taken where another is expected: any number but a complex one for a real one."""
+    """Whether a cotangent of one dtype is taken for another: any number is, but a complex one for a real one."""
     return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (given not in dtypes.COMPLEX
                                                                   or wanted in dtypes.COMPLEX)
 
 
 def _matched(part, tree) -> list | None:
-    """The leaves of `part` in the places of the leaves of `tree`, where a None fills a subtree; None if it has others."""
+    """The leaves of `part` at the places of those of `tree`, where a None fills a subtree; None if it has others."""
     if part is None:
         return [None] * tree.num_leaves
     parts, top = flatten(part, lambda x: x is not part)

@@ -125,7 +125,7 @@ class _Point:
         self.atol, self.rtol = atol, rtol
 
     def _finer(self) -> list:
-        """Smaller steps that still move the arguments: where they do not, differences are zero, and so agree with a wrong zero."""
+        """Smaller steps that still move the arguments: differences of 0 would agree with a wrong derivative of 0."""
         sizes = [np.max(np.abs(_wide(np.asarray(x))), initial=1.0) for x in self.leaves if is_differentiable(x.aval)]
         least = _VISIBLE * _ROUNDINGS[self.size] * max(sizes, default=1.0)
         return [self.eps * f for f in _FINER if self.eps * f >= least]

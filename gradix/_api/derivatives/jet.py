@@ -87,7 +87,8 @@ class JetTrace(Interpreter):
         """The terms, up to `order`, of each result."""
         if isinstance(prim, NonDifferentiable):
             out = bind(prim, [self.terms(a)[0] for a in args], params)
-            return [_padded([o], order) for o in (out if prim.multiple_results else [out])]     # type: ignore[attr-defined]
+            outs = out if prim.multiple_results else [out]                    # type: ignore[attr-defined]
+            return [_padded([o], order) for o in outs]
         if prim is jit_p:
             outs = eval_closed(params["jaxpr"], *[self.cut(a, order) for a in args])
             return [_padded(self.terms(o), order) for o in outs]

@@ -1,4 +1,4 @@
-"""The linear functions that `vjp` and `linearize` return, which are pytrees of their residuals and so pass through jit."""
+"""The linear functions that `vjp` and `linearize` return: pytrees of their residuals, which pass through jit."""
 from __future__ import annotations
 
 from functools import partial

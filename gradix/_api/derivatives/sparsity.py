@@ -43,7 +43,7 @@ def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
 
 
 def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
-    """Dependences of the results, bits along the last axis; None where there are none. `known` are values of variables."""
+    """Dependences of the results, bits along the last axis, or None; `known` are values of variables."""
     jaxpr = closed.jaxpr
     known.update([(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl])
     for eqn in jaxpr.eqns:
@@ -131,7 +131,8 @@ def _scattered(eqn, ins, values):
     if operand is not None:
         table[1:] = operand.reshape(size, last)
     if updates is not None:
-        numbers = ArrayImpl(np.arange(1, size + 1, dtype=np.int32).reshape(out.shape), make_aval(out.shape, np.dtype(np.int32)))
+        numbers = ArrayImpl(np.arange(1, size + 1, dtype=np.int32).reshape(out.shape),
+                            make_aval(out.shape, np.dtype(np.int32)))
         aval = make_aval(eqn.invars[2].aval.shape, np.dtype(np.int32))
         indices = ArrayImpl(np.asarray(values[1]), eqn.invars[1].aval)
         with outside():
@@ -163,7 +164,7 @@ def _mixed(eqn, ins) -> list:
 
 
 def colours(pattern: np.ndarray) -> np.ndarray:
-    """A colour for each column, -1 for empty ones, such that no two of one colour have an element in the same row; greedy.
+    """A colour for each column, -1 for empty ones: no two of one colour have an element in the same row; greedy.
 
     Curtis, Powell, Reid (1974): columns of one colour can share one derivative.
     """

@@ -45,11 +45,12 @@ def _reason(i: int, module, name: str) -> str:
     same = [a for a in module.out_avals if a.shape == aval.shape and a.dtype == aval.dtype]
     if same:
         return f"the {len(same)} results of this type already live on other donated arguments"
-    return f"no result of {name} has this shape and dtype; they are {', '.join([a.str_short() for a in module.out_avals])}"
+    results = ", ".join([a.str_short() for a in module.out_avals])
+    return f"no result of {name} has this shape and dtype; they are {results}"
 
 
 def own(x: ArrayImpl) -> ArrayImpl:
-    """A donated array with memory XLA may write to: not a number many hold, nor NumPy's, nor what our own view holds."""
+    """A donated array with memory XLA may write to: no shared number, nor NumPy's, nor held by a view of ours."""
     if is_shared(x):
         x = ArrayImpl(x.host, x.aval)
     host = x._host
@@ -89,7 +90,7 @@ def _is_viewed(x: ArrayImpl) -> bool:
 
 
 def _holders(x) -> list[int]:
-    """The number of references to the host form of an array and to its base: each NumPy view of it holds one of either."""
+    """The number of references to the host form of an array and to its base, of which each NumPy view holds one."""
     arrays = [x._host, x._host.base] if isinstance(x._host.base, np.ndarray) else [x._host]
     return [sys.getrefcount(a) for a in arrays]
 

@@ -111,7 +111,7 @@ def no_code(args: tuple, kwargs: dict) -> Any:
 
 
 def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Callable | None:
-    """`call(args, kwargs)` for arguments like these: the function's result, or MISS where they are of another signature.
+    """`call(args, kwargs)` for arguments like these: the result, or MISS where they are of another signature.
 
     Args:
         traced: what was traced and compiled for these arguments.
@@ -245,7 +245,8 @@ def _defined(w: _Writer, context) -> Callable:
               " if options.context is not context or state.depth: return MISS",
               " try:", *["  " + line for line in checks],
               " except (AttributeError, KeyError, TypeError, ValueError): return MISS", *[" " + line for line in rest]]
-    names = {**w.names, "MISS": MISS, "ArrayImpl": ArrayImpl, "new": ArrayImpl.__new__, "to_device": to_device, "flatten": flatten,
+    names = {**w.names, "MISS": MISS, "ArrayImpl": ArrayImpl, "new": ArrayImpl.__new__, "to_device": to_device,
+             "flatten": flatten,
              "options": _options, "state": state, "context": context}
     exec(compile("\n".join(source), "<call of a jitted function>", "exec"), names)
     return names["call"]

@@ -178,7 +178,7 @@ class JitFunction(Generic[_Result]):
         return traced.out_tree.unflatten(outs)
 
     def _call_inside(self, traced: Traced, leaves, tree):
-        """The call as a part of another program, which is asked to divide arguments and results as this function was."""
+        """The call within another program, which divides arguments and results as this function was asked to."""
         assert self._shardings is not None
         leaves = self._shardings.constrain_arguments(self._name, tree, leaves, traced.debug.arg_names)
         outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
@@ -320,7 +320,7 @@ class JitFunction(Generic[_Result]):
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self):
-        """By reference where the module has it under its name, otherwise as the function and what `jit` was asked for."""
+        """By reference where the module has it under its name, otherwise as the function and the options of `jit`."""
         named: Any = sys.modules.get(getattr(self, "__module__", None) or "")
         for part in getattr(self, "__qualname__", "").split("."):
             named = getattr(named, part, None)
@@ -390,7 +390,8 @@ def _bound_axes() -> list:
 
 @overload
 def jit(fun: Callable[..., _Result], /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
-        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ..., device: Any = ...,
+        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ...,
+        device: Any = ...,
         backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
         max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
         symbolic: Any = ..., check: str | None = ...) -> JitFunction[_Result]: ...
@@ -398,7 +399,8 @@ def jit(fun: Callable[..., _Result], /, *, in_shardings: Any = ..., out_sharding
 
 @overload
 def jit(fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
-        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ..., device: Any = ...,
+        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ...,
+        device: Any = ...,
         backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
         max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
         symbolic: Any = ..., check: str | None = ...) -> Callable[[Callable[..., _Result]], JitFunction[_Result]]: ...
@@ -443,8 +445,8 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
 
     Raises:
         TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument is no array.
-        ValueError: a static argument is an array, or has neither a hash nor content that can be compared; axes of one name
-            differ in size; with donate_strict, a donated argument cannot be used.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be compared; axes of one
+            name differ in size; with donate_strict, a donated argument cannot be used.
         RetraceError: more than `max_traces` traces.
         FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the line that did.
 

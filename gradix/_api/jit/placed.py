@@ -78,9 +78,10 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
         return None
     sharding = as_sharding(given, "jit")
     head = f"One of pjit {what} with pytree key path {name} was given the sharding of {sharding}, which"
-    if len(getattr(sharding, "spec", ())) > aval.ndim:
-        raise ValueError(f"{head} is only valid for values of rank at least {len(sharding.spec)}, but was applied to a value of "  # type: ignore[attr-defined]
-                         f"rank {aval.ndim}")
+    n_entries = len(getattr(sharding, "spec", ()))
+    if n_entries > aval.ndim:
+        raise ValueError(f"{head} is only valid for values of rank at least {n_entries}, but was applied to a "
+                         f"value of rank {aval.ndim}")
     factors: Any = getattr(sharding, "factors", None)
     for i, (n, f) in enumerate(zip(aval.shape, factors(aval.ndim) if factors is not None else ())):
         if type(n) is int and n % f:

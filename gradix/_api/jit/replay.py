@@ -140,7 +140,7 @@ def _rule(host: Callable, args: tuple, kwargs: dict) -> Callable | None:
 
 
 class Replay:
-    """A function's program for arguments of given types, as code that calls host rules; a long one is compiled later."""
+    """A function's program for arguments of given types, as calls of host rules; long ones are compiled later."""
 
     __slots__ = ("call", "host", "left", "program")
     program: Any                            # what makes the compiled program, and the tree of its results
@@ -250,7 +250,8 @@ def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callab
     if sum([a.size for a in (*closed.in_avals, *avals)]) > ELEMENTS:
         raise NotReplayable
     aval, one = avals[0], tree == _ONE
-    quiet, resume, physical, ndarray, dtype = dispatch._quiet, dispatch._resume, dispatch._physical, np.ndarray, aval.dtype
+    quiet, resume, physical = dispatch._quiet, dispatch._resume, dispatch._physical
+    ndarray, dtype = np.ndarray, aval.dtype
 
     def call(arrays):
         token = quiet()

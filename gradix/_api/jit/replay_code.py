@@ -211,7 +211,7 @@ class Writer:
 
 
 def _gives(rule, avals, out) -> str | None:
-    """Whether a rule whose results depend on types alone gives an array of type `out`, or a number, without more ado."""
+    """Whether a rule whose results depend on types alone gives an array of type `out`, or a number, as it is."""
     if not all(isinstance(a.dtype, np.dtype) for a in (*avals, out)):
         return None
     token = dispatch._quiet()

@@ -1,4 +1,4 @@
-"""`jit(f, symbolic=...)`: one trace for all sizes of some axes, and a compiled program for each size it is called with."""
+"""`jit(f, symbolic=...)`: one trace for all sizes of some axes, and a compiled program for each size called."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -456,7 +456,8 @@ def pcast(x, axis_name, *, to: str):
         >>> import gradix, gradix.numpy as jnp
         >>> from gradix.sharding import Mesh, PartitionSpec as P
         >>> ones = lambda x: x + gradix.lax.pcast(jnp.ones(()), "i", to="varying")
-        >>> gradix.shard_map(ones, mesh=Mesh(gradix.devices()[:1], "i"), in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
+        >>> mesh = Mesh(gradix.devices()[:1], "i")
+        >>> gradix.shard_map(ones, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
     if to != "varying":

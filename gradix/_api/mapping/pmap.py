@@ -87,7 +87,8 @@ class PmapFunction:
 
     def __init__(self, fun, axis_name, in_axes, out_axes, *, static, devices, axis_size, donated):
         stand_in(self, fun)
-        self._fun, self._name, self._axis, self._in_axes, self._out_axes = fun, name_of(fun), axis_name, in_axes, out_axes
+        self._fun, self._name, self._axis = fun, name_of(fun), axis_name
+        self._in_axes, self._out_axes = in_axes, out_axes
         self._static, self._size = static, axis_size
         self._devices = list(devices) if devices is not None else None
         self._plans: dict = {}

@@ -1,10 +1,10 @@
 """What is certain of a dimension: intervals, and proofs that an expression is never below a number.
 
-Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest value h, so that monomials of
-the t' are never negative. An expression whose
-monomials all have positive coefficients is then at least its constant. A negative one is bounded by the greatest values of its
-atoms, or cancelled by a positive multiple of a fact: an expression known to be never negative (a constraint of the scope, or
-what defines an operation: x - d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
+Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest value h, so that
+monomials of the t' are never negative. An expression whose monomials all have positive coefficients is then at least
+its constant. A negative one is bounded by the greatest values of its atoms, or cancelled by a positive multiple of a
+fact: an expression known to be never negative (a constraint of the scope, or what defines an operation: x -
+d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
 """
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _by_cases(x, cases: int):
             lows = []
             for value in atom.operands:
                 case = x.scope.substituted(x, atom, value)
-                lows.append(case if type(case) is int else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf))
+                lows.append(case if type(case) is int else max(lower(case),
+                                                               _lower(case, cases - 1) if cases > 1 else -inf))
             return min(lows)
     return -inf
 

@@ -80,9 +80,11 @@ class _Reader:
         if type(out) is int:
             is_large = out.bit_length() > _BITS
         else:
-            is_large = len(out.terms) > _TERMS or any(sum([n for _, n in monomial]) > _DEGREE for monomial, _ in out.terms)
+            is_large = len(out.terms) > _TERMS or any(sum([n for _, n in monomial]) > _DEGREE
+                                                      for monomial, _ in out.terms)
         if is_large:
-            raise self.error(f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of {_BITS} bits")
+            raise self.error(f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
+                             f"{_BITS} bits")
         return out
 
     def power(self):

@@ -1,4 +1,4 @@
-"""`SymbolicScope`: what dimension variables mean together, their constraints, and everything known of their expressions."""
+"""`SymbolicScope`: what dimension variables mean together, their constraints, and what is known of expressions."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -193,7 +193,7 @@ class SymbolicScope:
         self._intervals = None
 
     def variable_range(self, name: str) -> tuple:
-        """The least and greatest value of a variable, by constraints on it and on variables already known to be bounded."""
+        """The least and greatest value of a variable, by constraints on it and on variables with known bounds."""
         if self._intervals is None:
             self._intervals = {}
             for _ in range(_ROUNDS):

@@ -139,7 +139,7 @@ class Solver:
 
 def check_constraints(scope, values: dict[str, int], error: Callable[[str], ValueError],
                       count: int | None = None) -> None:
-    """Raise `error(why)` where values of variables do not satisfy a constraint of their scope, of the first `count` ones.
+    """Raise `error(why)` where values of variables violate one of the first `count` constraints of their scope.
 
     What is undecided, of values that are symbolic themselves, is left to the program, which checks its constraints too.
     """

@@ -1,4 +1,4 @@
-"""Keys of Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+"""Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
 A block is a function of a key and a counter of two or four words. What is drawn from a key are the words of the blocks
 numbered by its counters, so that no draw depends on another; the algorithms are written once, for NumPy and for

@@ -1,4 +1,4 @@
-"""Random numbers by XLA's own generators: rng_bit_generator and rng_uniform. `gradix.random` is what most programs want."""
+"""Random numbers by XLA's generators: rng_bit_generator and rng_uniform. Most programs want `gradix.random`."""
 from __future__ import annotations
 
 import enum

@@ -119,7 +119,7 @@ def emit_unwrap(em, keys, out):
 
 
 def _emit_words(em, keys, out):
-    """The two words of keys in an array of symbolic shape, by shifts: XLA does not find the shape of a bitcast there."""
+    """The two words of keys in an array of symbolic shape, by shifts: XLA cannot infer the shape of a bitcast there."""
     wide, half = make_aval(keys.aval.shape, U64), make_aval(keys.aval.shape, U32)
     high = em.op("shift_right_logical", wide, keys, em.constant(32, wide))
     words = [em.reshape(em.op("convert", half, word), (*half.shape, 1)) for word in (keys, high)]

@@ -170,7 +170,7 @@ def emit_counted(em, keys, size: int):
 # -- keys ---------------------------------------------------------------------------------------------------------
 
 class Threefry2x32:
-    """The default generator: a key is a block's key, and the numbers of what is drawn from it are the block's counters."""
+    """The default generator: a key is a block's key, and the indices of what is drawn are the block's counters."""
 
     together = False
 

@@ -38,7 +38,7 @@ def _polygamma_in_m(t, m, x):
 
 
 def _zeta(m, s, q):
-    """XLA's adds ten terms, which is too few where `q` is far below zero: there, the sum from -∞ to ∞ less what comes before `q`.
+    """XLA adds ten terms, too few where `q` is far below zero: there, the sum from -∞ to ∞ less that before `q`.
 
     The sum over all whole numbers depends on the distance `r` of `q` to the nearest alone, and is made of two others:
     those of `1 + r` and `1 - r` on, and the term of `r`.

@@ -82,7 +82,7 @@ def log_gamma_one_plus(m, a):
 
 
 def _density(m, a, x):
-    """x^a e^-x / Γ(a + 1); for large `a` by Stirling's formula, whose exponent -a (x/a - 1 - log(x/a)) does not cancel."""
+    """x^a e^-x / Γ(a + 1); for large `a` by Stirling's formula, whose exponent -a (x/a - 1 - log(x/a)) is exact."""
     large = a >= 10.0
     big = m.where(large, a, 10.0)
     stirling = big * log1p_less(m, (x - big) / big) - log_gamma_star(big)
@@ -116,7 +116,7 @@ def _series_in_a(m, a, x, active):
 
 
 def _fraction(m, a, x, active):
-    """The continued fraction 1/(x+1-a - 1(1-a)/(x+3-a - …)), which times a·density is Q (DLMF 8.9.2), by Lentz's method."""
+    """The continued fraction 1/(x+1-a - 1(1-a)/(x+3-a - …)) by Lentz's method; a·density·it = Q (DLMF 8.9.2)."""
     first = x + 1.0 - a
 
     def step(n, b, c, d, total):
@@ -151,7 +151,7 @@ def _fraction_in_a(m, a, x, active):
 
 
 def _temme(m, a, x):
-    """η, η²/2 and Σ cₖ(η) a⁻ᵏ: Q = ½ erfc(η √(a/2)) + e^(-aη²/2) / √(2πa) · Σ, where η²/2 = λ - 1 - log λ and λ = x/a."""
+    """η, η²/2, Σ cₖ(η) a⁻ᵏ: Q = ½ erfc(η √(a/2)) + e^(-aη²/2) / √(2πa) · Σ, η²/2 = λ - 1 - log λ, λ = x/a."""
     terms = _TEMME[:4] if _is_single(m, a) else _TEMME
     u = (x - a) / a
     half_square = -log1p_less(m, u)

@@ -1,4 +1,4 @@
-"""Reductions by blocks: blocks of an axis are combined elementwise, by whole vectors and on all cores, and what is left is small.
+"""Reductions by blocks of an axis, combined elementwise by whole vectors and on all cores; little is left.
 
 XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large float arrays to a
 library that drops NaN. Elementwise it keeps NaN and has vectors for every type.

@@ -18,8 +18,8 @@ def compiles_repeats_once(facts, cores: int) -> bool:
     """Whether a program should go through XLA:CPU's newer code generator.
 
     It compiles small programs in twice the time, and runs large fusions, scatters and loop bodies up to three times
-    faster, but windows (running sums) more than twice slower. Of equal fusions it compiles one: products and reductions part
-    repeated layers into such, and an optimizer makes the same of each parameter.
+    faster, but windows (running sums) more than twice slower. Of equal fusions it compiles one: products and reductions
+    part repeated layers into such, and an optimizer makes the same of each parameter.
     """
     if _is_beyond_the_older_generator(facts):
         return True
@@ -35,13 +35,14 @@ def _is_beyond_the_older_generator(facts) -> bool:
     """Whether a program is long, or its values are needed at many places.
 
     The older generator descends through a fusion by recursion, and overflows the stack in one of a few thousand
-    operations. It writes the code of a value once for each place, and so never ends where their number doubles with each step.
+    operations. It writes the code of a value once for each place, and so never ends where their number doubles with
+    each step.
     """
     return facts.equations > _LONG or facts.evaluations > _EVALUATED
 
 
 def _is_a_sine(facts) -> bool:
-    """Whether a program is a periodic function among few simple operations: the newer generator takes longer to compile it."""
+    """Whether a program is a periodic function and few operations, which the newer generator compiles more slowly."""
     kinds = {p.formula for p in facts.primitives}
     return facts.equations <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
 
@@ -62,7 +63,7 @@ _NARROW = 16            # elements
 
 
 def has_long_formulas_of_few(facts, cores: int) -> bool:
-    """Whether LLVM should use vectors of four floats: where no array has more than a few, and functions are long formulas.
+    """Whether LLVM should use vectors of four floats: where arrays have but a few, and functions are long formulas.
 
     It writes the formulas of sine, cosine and power out for vectors, and takes longer over longer ones.
     """
@@ -78,8 +79,8 @@ _SMALL_DOT = 1 << 14    # multiplications of a product
 def has_loops_of_small_products(facts, cores: int) -> bool:
     """Whether float32 products are to be kept out of XLA:CPU's library: loops have some, and all are small.
 
-    XLA makes one native function of a loop that touches few bytes, but not around calls of its library. Outside of loops
-    nothing is gained.
+    XLA makes one native function of a loop that touches few bytes, but not around calls of its library. Outside of
+    loops nothing is gained.
     """
     found = [p for p in facts.products if p.dtype == _F32 and p.operation == "dot_general"]
     return any(p.is_in_loop for p in found) and all(
@@ -89,7 +90,8 @@ def has_loops_of_small_products(facts, cores: int) -> bool:
 _DEEP = 16              # input features of a convolution that both libraries are quick at
 _BROAD = 17             # output features; with fewer a convolution goes to the library that divides it anyway
 _WORK = 1 << 22         # multiplications of one that is worth dividing
-_SHALLOW = 24           # what the library that divides loses on a multiplication of others, to what it gains on one of these
+# What the library that divides loses on a multiplication of others, to what it gains on one of these
+_SHALLOW = 24
 
 
 def has_convolutions_to_divide(facts, cores: int) -> bool:

@@ -1,4 +1,4 @@
-"""The other operations that convolutions on the CPU are written in: products of matrices and sums of elementwise products."""
+"""What convolutions are lowered to on the CPU: products of matrices and sums of elementwise products."""
 from __future__ import annotations
 
 import itertools
@@ -48,12 +48,13 @@ class Forms:
     # -- words ----------------------------------------------------------------------------------------------------
 
     def padded(self, x, low, high, interior):
-        """`x` with zeros around and between the elements of its axes after the first; axes without an entry stay as they are."""
+        """`x` with zeros around and between the elements of the axes after the first that have an entry."""
         config = [(0, *v, *[0] * (x.aval.ndim - 1 - len(v))) for v in (low, high, interior)]
         if not any(map(any, config)):
             return x
         shape = [n + lo + hi + (n - 1) * i for n, lo, hi, i in zip(x.aval.shape, *config)]
-        texts = [f"{name} = {i64_array(v)}" for name, v in zip(("edge_padding_low", "edge_padding_high", "interior_padding"),
+        texts = [f"{name} = {i64_array(v)}" for name, v in zip(("edge_padding_low", "edge_padding_high",
+                                                                "interior_padding"),
                                                                config)]
         return self.em.op("pad", make_aval(tuple(shape), x.aval.dtype), x,
                           self.em.constant(0, make_aval((), x.aval.dtype)), attrs=", ".join(texts))
@@ -83,7 +84,8 @@ class Forms:
     def contract(self, x, w):
         """One product of matrices: each axis of space is either left as it is or contracted as a whole."""
         em, after = self.em, [a.pointwise and not a.inside for a in self.axes]
-        taken = [(0, a.size, 1) if late else (-a.low, a.result, a.stride) if a.pointwise else (-a.low, a.kernel, a.rhs_dilation)
+        taken = [(0, a.size, 1) if late else (-a.low, a.result, a.stride) if a.pointwise
+                 else (-a.low, a.kernel, a.rhs_dilation)
                  for a, late in zip(self.axes, after)]
         x = self.every(x, *zip(*taken))
         whole = [i for i, a in enumerate(self.axes) if not a.pointwise]
@@ -111,7 +113,7 @@ class Forms:
         return total
 
     def featurewise_gradient(self, x, ct):
-        """The gradient to the kernel of that: `x` and `ct` (batch, space, features) multiplied at each shift and summed."""
+        """Its gradient to the kernel: `x` and `ct` (batch, space, features) multiplied at each shift and summed."""
         em, dtype = self.em, x.aval.dtype
         x = self.padded(x, *zip(*[(a.low, a.high, a.lhs_dilation - 1) for a in self.axes]))
         features, scalar = x.aval.shape[-1], make_aval((), dtype)

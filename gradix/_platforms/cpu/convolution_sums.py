@@ -1,4 +1,4 @@
-"""Convolutions of few terms as sums of shifted inputs times elements of the kernel, of which XLA makes one loop of vectors.
+"""Convolutions of few terms as sums of shifted inputs times elements of the kernel: one loop of vectors.
 
 The vectors are along the last axis of the result: its features, or its last axis of space. In the first case an element
 of the input meets all features of a place of the kernel at once, in the second one of the kernel all of a row.
@@ -109,7 +109,7 @@ def emit_parts(forms, x, w):
 
 
 def is_correlation(out, axes, inputs: int, features: int) -> bool:
-    """Whether a convolution is one of vectors that NumPy had better do: its sums of products take a tenth of the library's time."""
+    """Whether a convolution is one of vectors that NumPy does in a tenth of the library's time."""
     if len(axes) != 1 or not inputs == features == axes[0].stride == 1 or out.dtype not in _FLOATS:
         return False
     return out.size * axes[0].kernel >= _PRODUCTS

@@ -137,7 +137,8 @@ def _is_thin(c: _Case) -> bool:
     if not c.alone or len(c.axes) != 2 or c.out.dtype != _REAL[0] or c.spread != 1:
         return False
     odd = c.inputs % 2 and c.inputs > 1             # the library is slow to make many features of these, too
-    return c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0 and not odd and c.rows * c.results >= _POSITIONS
+    is_thin = c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0
+    return is_thin and not odd and c.rows * c.results >= _POSITIONS
 
 
 def _is_in_groups_of_rows(c: _Case) -> bool:
@@ -166,7 +167,7 @@ class _Arranged:
             dot_general_p, aval, x, y, dimension_numbers=(contracted, ((), ())), precision=precision))
 
     def __call__(self, form, lhs_order, rhs_order, out_order=None):
-        """What a form gives, with its axes in that order, in the layout of the result, of operands with theirs in these."""
+        """The result of a form whose axes are in that order, in the layout of the convolution's result."""
         em = self.em
         operands = [em.transpose(v, [spec[i] for i in order]) for v, spec, order in
                     zip(self.operands, self.numbers, (lhs_order, rhs_order))]

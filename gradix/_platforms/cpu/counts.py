@@ -26,7 +26,7 @@ _DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "ui
 
 
 def _is_of_one_number(site) -> bool:
-    """Whether a scatter is one of a single number to many elements of a vector. XLA is as quick where the updates differ."""
+    """Whether a scatter adds a single number to many elements of a vector. XLA is as quick where updates differ."""
     x, indices, updates = site.values
     if x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES or not site.is_static():
         return False

@@ -1,7 +1,7 @@
-"""Where formulas of vectors take the place of XLA's functions: on CPUs, for arrays large enough to pay for compiling them.
+"""Where formulas of vectors replace XLA's functions: on CPUs, for arrays large enough to pay for compiling them.
 
-XLA takes some functions from the C library, one element at a time, and has others that are slow or inexact. Small arrays keep
-them, as they compile in less time; so do other platforms.
+XLA takes some functions from the C library, one element at a time, and has others that are slow or inexact. Small
+arrays keep them, as they compile in less time; so do other platforms.
 """
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _is_long(site, dtypes=_FLOATS, least: int = _LEAST) -> bool:
     return out.dtype in dtypes and type(out.size) is int and out.size >= least
 
 
-# -- one formula for all arguments ----------------------------------------------------------------------------------------
+# -- one formula for all arguments -------------------------------------------------------------------------------------
 
 def _has_formula(site) -> bool:
     return _is_long(site, _FORMULAS[site.primitive][1])
@@ -76,7 +76,7 @@ def _by_formula(em, site, *xs):
     return _called(em, site.out, _FORMULAS[site.primitive][0], *[em.spread(x, site.out.shape) for x in xs])
 
 
-# -- functions that XLA has vectors for, but of float16 ---------------------------------------------------------------------
+# -- functions that XLA has vectors for, but of float16 ----------------------------------------------------------------
 
 def _in_single(em, site, x):
     """XLA's function in float32: of float16 it takes them one by one."""
@@ -84,7 +84,7 @@ def _in_single(em, site, x):
     return em.convert(site.plain(em, em.convert(x, _F32), out=wide), site.out.dtype)
 
 
-# -- sines, whose formula takes no huge argument ----------------------------------------------------------------------------
+# -- sines, whose formula takes no huge argument -----------------------------------------------------------------------
 
 def _is_long_sine(site) -> bool:
     return _is_long(site, least=_LEAST if _is_slow_in_xla(site) else _LEAST_SINES)
@@ -98,11 +98,13 @@ def _is_slow_in_xla(site) -> bool:
 def _sine(em, site, x):
     """The formula; arguments too large for its reduction are another formula's, of float64 XLA's function's.
 
-    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No float16
-    is too large. Each such loop takes long to compile, so the more a program has of them, the larger arrays must be.
+    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No
+    float16 is too large. Each such loop takes long to compile, so the more a program has of them, the larger arrays
+    must be.
     """
     out, (formula, beyond) = site.out, _SINES[site.primitive]
-    if out.size < _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES and not _is_slow_in_xla(site):
+    least = _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES
+    if out.size < least and not _is_slow_in_xla(site):
         return NotImplemented
     if out.dtype == _F16:
         return _called(em, out, formula, x)
@@ -132,8 +134,9 @@ def _finite_sizes(em, z, wide):
 def _exceeds(em, z, wide, limit: float, ready: bool):
     """Whether a finite |z| is above the limit; perhaps also where one is not finite.
 
-    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a NaN, which a sum tells.
-    Numbers that are not `ready` but converted first are written to memory for them, and then made finite on the way.
+    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a NaN, which a sum
+    tells. Numbers that are not `ready` but converted first are written to memory for them, and then made finite on the
+    way.
     """
     scalar = make_aval((), wide.dtype)
     zero, limit, axes = em.constant(0, scalar), em.constant(limit, scalar), range(wide.ndim)
@@ -146,10 +149,10 @@ def _exceeds(em, z, wide, limit: float, ready: bool):
     return em.op("or", found.aval, found, em.compare(total, total, "NE"))
 
 
-# -- remainders -------------------------------------------------------------------------------------------------------------
+# -- remainders --------------------------------------------------------------------------------------------------------
 
 def _remainder(em, site, x, y):
-    """The remainder by a formula; where that does not serve, XLA's, in a loop that runs once or not at all, as above."""
+    """The remainder by a formula, or XLA's where that does not serve, in a loop that runs once or not at all."""
     out = site.out
     x, y = [em.spread(v, out.shape) for v in (x, y)]
     dtype = _F64 if out.dtype == _F64 else _F32
@@ -164,14 +167,15 @@ def _remainder(em, site, x, y):
         return [em.constant(False, some.aval), x, y, em.select(where, exact, found)]
 
     x, y = em.convert(x, dtype), em.convert(y, dtype)
-    marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))       # its maximum: XLA has vectors for that
+    # Its maximum: XLA has vectors for that
+    marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))
     none, scalar = em.constant(0, make_aval((), _F32)), make_aval((), _F32)
     some = em.compare(em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT")
     start = [some, x, y, _called(em, wide, remainders.remainder, x, y)]
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
-# -- powers -----------------------------------------------------------------------------------------------------------------
+# -- powers ------------------------------------------------------------------------------------------------------------
 
 _EASY = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))        # XLA makes roots and products of these powers
 
@@ -187,13 +191,15 @@ def _power(em, site, x, y):
     return _called(em, site.out, powers.power, x, em.convert(y, site.out.dtype))
 
 
-_SINES = {sin_p: (trigonometric.sine, far.sine), cos_p: (trigonometric.cosine, far.cosine), tan_p: (trigonometric.tangent, far.tangent)}
+_SINES = {sin_p: (trigonometric.sine, far.sine), cos_p: (trigonometric.cosine, far.cosine),
+          tan_p: (trigonometric.tangent, far.tangent)}
 _SOME, _DOUBLE = _HALVES | {_F32}, frozenset([_F64])
 _FORMULAS = {
     asin_p: (trigonometric.arcsine, _FLOATS), acos_p: (trigonometric.arccosine, _FLOATS),
     atan_p: (trigonometric.arctangent, _FLOATS), atan2_p: (trigonometric.arctangent2, _FLOATS),
     sinh_p: (exponential.sinh, _FLOATS), cosh_p: (exponential.cosh, _FLOATS),
-    asinh_p: (exponential.arcsinh, _FLOATS), acosh_p: (exponential.arccosh, _FLOATS), atanh_p: (exponential.arctanh, _FLOATS),
+    asinh_p: (exponential.arcsinh, _FLOATS), acosh_p: (exponential.arccosh, _FLOATS),
+    atanh_p: (exponential.arctanh, _FLOATS),
     exp2_p: (exponential.exp2, _FLOATS), expm1_p: (exponential.expm1, _FLOATS), log1p_p: (exponential.log1p, _FLOATS),
     log_p: (exponential.log, _DOUBLE), erf_p: (special.erf, _DOUBLE), erf_inv_p: (special.erf_inv, _DOUBLE),
     erfc_p: (special.erfc, _SOME), lgamma_p: (special.log_gamma, _SOME),
@@ -205,7 +211,8 @@ REWRITES = (
     Rewrite("sines_by_vectors", tuple(_SINES), _sine, _EVIDENCE, _is_long_sine),
     Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _EVIDENCE, _has_formula),
     Rewrite("halves_in_single", (exp_p, log_p, sqrt_p), _in_single, _EVIDENCE, lambda site: _is_long(site, _FLOAT16)),
-    Rewrite("remainders_by_vectors", (rem_p,), _remainder, _EVIDENCE, lambda site: _is_long(site, least=_LEAST_REMAINDERS)),
+    Rewrite("remainders_by_vectors", (rem_p,), _remainder,
+            _EVIDENCE, lambda site: _is_long(site, least=_LEAST_REMAINDERS)),
     Rewrite("powers_as_products", (pow_p,), lambda em, site, x, y: site.plain(em), _EVIDENCE, _has_easy_exponent),
     Rewrite("powers_by_vectors", (pow_p,), _power, _EVIDENCE, lambda site: _is_long(site, _SOME)),
 )

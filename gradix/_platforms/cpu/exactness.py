@@ -67,9 +67,10 @@ def _with_sign(em, x, y):
     return em.select(negative, em.op("negate", x.aval, size), size)
 
 
-# What the parts of functions with branch cuts have: whether the real part takes the sign of the operand's, and with which sign
-# the imaginary part takes that of the other.
-_BRANCHES = {asin_p: (True, 1), acos_p: (False, -1), atan_p: (True, 1), asinh_p: (True, 1), acosh_p: (False, 1), atanh_p: (True, 1),
+# What the parts of functions with branch cuts have: whether the real part takes the sign of the operand's, and with
+# which sign the imaginary part takes that of the other.
+_BRANCHES = {asin_p: (True, 1), acos_p: (False, -1), atan_p: (True, 1), asinh_p: (True, 1), acosh_p: (False, 1),
+             atanh_p: (True, 1),
              sqrt_p: (False, 1)}
 
 
@@ -101,7 +102,7 @@ def _is_masked(site) -> bool:
 
 
 def _masked(em, site, *values):
-    """x where the mask holds and 0·x elsewhere, which is NaN for infinities: a selection of x and 0 is all that XLA leaves."""
+    """x where the mask holds and 0·x elsewhere, NaN for infinities: XLA would leave a selection of x and 0."""
     first, second = _masks(site)
     mask, x = (first, values[1]) if first is not None else (second, values[0])
     x, out = em.spread(x, site.out.shape), site.out
@@ -110,8 +111,10 @@ def _masked(em, site, *values):
 
 
 REWRITES = (
-    Rewrite("complex_sines", (sin_p,), lambda em, site, z: complex_sine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
-    Rewrite("complex_cosines", (cos_p,), lambda em, site, z: complex_cosine(em, site.out, z), _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite("complex_sines", (sin_p,), lambda em, site, z: complex_sine(em, site.out, z), _NUMERICS, _is_complex,
+            CORRECTNESS),
+    Rewrite("complex_cosines", (cos_p,), lambda em, site, z: complex_cosine(em, site.out, z), _NUMERICS, _is_complex,
+            CORRECTNESS),
     Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS),
     Rewrite("products_with_masks", (mul_p,), _masked, "docs/numerics.md", _is_masked, CORRECTNESS),
     Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), _NUMERICS, kind=CORRECTNESS),

@@ -56,7 +56,7 @@ def is_hidden(eqn, users) -> bool:
 
 
 class _Rows:
-    """The shapes of arrays whose rows are those of an operand: itself, and reduced over its axes, which are 1 or gone."""
+    """The shapes of arrays with an operand's rows: its own, and reduced over axes that are then 1 or gone."""
 
     __slots__ = ("axes", "kept", "others", "reduced", "shape")
 
@@ -67,7 +67,7 @@ class _Rows:
         self.reduced = tuple([shape[i] for i in self.others])
 
     def state(self, eqn, states) -> int | None:
-        """What an equation makes of operands of these states; None where that is not known, or depends on no extremum."""
+        """What an equation makes of operands of these states; None where unknown, or independent of extrema."""
         prim, shape = eqn.primitive, eqn.outvars[0].aval.shape
         if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):
             return None

@@ -48,7 +48,7 @@ class Loops:
             f"start_indices = array<i64: {k}>, limit_indices = array<i64: {k + 1}>, strides = array<i64: 1>")), ())
 
     def fetched(self, x, i):
-        """`x[i]` of a vector, read at once. What `get` gives XLA may read wherever it is used, later than `x` is written to."""
+        """`x[i]` of a vector, read at once. XLA may read what `get` gives where it is used, after `x` is written to."""
         out = make_aval((), x.aval.dtype)
         symbol = self.em.define("fetched", [x.aval, i.aval], lambda x, i: [self.get(x, i)])
         return self.em.call(symbol, [out], x, i, attrs=OWN_CALL)[0]

@@ -174,7 +174,7 @@ class _Lanes(Loops):
         return [self.put_row(a, top, k), self.put_row(exchanges, pivot, k)]
 
     def _pivot(self, column, k):
-        """The row from k on whose element is the largest, as BLAS finds it: the first of equals, row k if that is NaN."""
+        """The row from k on with the largest element, as BLAS finds it: the first of equals, row k if that is NaN."""
         best, size = self.spread(self.as_float(k), self.at(column, 0)), self.em.op("abs", column.aval, column)
         largest = self.row(size, k)
         for i in range(1, self.n):
@@ -202,7 +202,7 @@ class _Lanes(Loops):
         return self.count(self.n, [b], step)[0]
 
     def cholesky(self, a):
-        """The lower factor. A pivot that is not positive leaves zero or NaN on the diagonal, and the matrix is NaN then."""
+        """The lower factor. A pivot that is not positive leaves zero or NaN on the diagonal, which makes all NaN."""
         em, n = self.em, self.n
 
         def step(k, a):

@@ -1,4 +1,4 @@
-"""The order of short keys: each with its place below it in one number, which the processor's vectors sort without moving another."""
+"""The order of short keys: each is sorted with its place below it in one number, by the processor's vectors."""
 from __future__ import annotations
 
 import numpy as np
@@ -46,7 +46,7 @@ def _with_places(em, keys, places: int, numbers, packed):
 
 
 def _integers(em, keys):
-    """Integers in the order of the numbers: one for all zeros (what XLA takes for zero among them) and one for all NaNs."""
+    """Integers in the order of the numbers: one for all that XLA takes for zero, and one for all NaNs."""
     aval = keys.aval
     dtype = aval.dtype
     if dtype in dtypes.BOOL:

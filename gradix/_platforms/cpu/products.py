@@ -1,4 +1,4 @@
-"""Products of matrices on the CPU: dtypes that XLA multiplies one by one, and forms that its quick library does not take."""
+"""Products of matrices on the CPU: dtypes that XLA multiplies one by one, and forms its library does not take."""
 from __future__ import annotations
 
 from math import prod
@@ -141,7 +141,7 @@ def _is_of_matrices(site) -> bool:
 
 
 def _untransposed(em, site, x, y):
-    """A product of what transposes are made of: the library takes no transposed first operand, XLA's other one is slow."""
+    """A product with transposes written out: the library takes no transposed first operand, XLA's other is slow."""
     out, ((left, right), batched) = site.out, site.params["dimension_numbers"]
 
     def product(out, x, y, contracted):

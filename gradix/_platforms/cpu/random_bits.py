@@ -21,7 +21,7 @@ def _has_short_rows(site) -> bool:
 
 
 def _as_one_row(em, site, keys):
-    """Drawn on their own: what follows is then a loop over all elements; with the counters in it, a loop over each short row."""
+    """Drawn on their own: what follows is then one loop over all elements and not a loop over each short row."""
     generator, out = GENERATORS[site.params.get("impl", "fry")], site.out
     flat = make_aval((*keys.aval.shape, prod(site.params["shape"])), out.dtype)
     return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
@@ -29,7 +29,8 @@ def _as_one_row(em, site, keys):
 
 def _is_small(site) -> bool:
     """Whether few numbers are drawn: fused, they would be drawn again for each element that is computed from them."""
-    return type(site.out.size) is int and site.out.size <= _FEW and not GENERATORS[site.params.get("impl", "fry")].together
+    is_small = type(site.out.size) is int and site.out.size <= _FEW
+    return is_small and not GENERATORS[site.params.get("impl", "fry")].together
 
 
 def _on_their_own(em, site, keys):

@@ -17,7 +17,8 @@ from gradix._platforms.cpu.packed_keys import emit_order, is_packed
 from gradix._platforms.records import Rewrite
 
 _I32 = np.dtype("int32")
-_LEAST = 1 << 12            # elements times levels of halving below which XLA's sort takes no longer than a call of NumPy
+# Elements times levels of halving below which XLA's sort takes no longer than a call of NumPy
+_LEAST = 1 << 12
 _RANKS = 16                 # ranks up to which finding them one by one takes no longer than sorting
 # Nanoseconds, measured: XLA's partial sort, scanning an element, and one level of its heap; NumPy's partition of an
 # element, and of a row; comparing one with a bound, a row of them, and one that is found; the call.

@@ -1,4 +1,4 @@
-"""Products of sparse and dense matrices on the CPU: XLA adds their rows one after the other, jaxlib has a kernel for all cores."""
+"""Products of sparse and dense matrices on the CPU, by jaxlib's kernel for all cores: XLA adds row by row."""
 from __future__ import annotations
 
 import numpy as np

@@ -28,18 +28,21 @@ _LONG = 1 << 12         # words from which on a row is worth sums of blocks
 
 
 def _is_of_halves(site) -> bool:
-    return site.values[0].converted_from == _F16 and site.out.dtype == _F32          # XLA would write them as float32 first
+    # XLA would write them as float32 first
+    return site.values[0].converted_from == _F16 and site.out.dtype == _F32
 
 
 def _is_worth_blocks(site) -> bool:
     out, (x,) = site.out, site.values
     if _is_of_halves(site):
         return True
-    return out.dtype in WORDS and (x.converted_from is not None or out.dtype.itemsize == 2 or out.size * _LONG <= x.aval.size)
+    return out.dtype in WORDS and (x.converted_from is not None or out.dtype.itemsize == 2
+                                   or out.size * _LONG <= x.aval.size)
 
 
 def _by_blocks(em, site, x):
-    found = emit_blocks(em, site.out, x, site.params["axes"], "add", lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
+    found = emit_blocks(em, site.out, x, site.params["axes"],
+                        "add", lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
                         columns=_is_of_halves(site), neutral=0)
     return NotImplemented if found is None else found
 
@@ -58,7 +61,7 @@ def _blocks(shape, axes) -> tuple[int, int, int] | None:
 
 
 def _is_of_columns(site) -> bool:
-    """Whether there are many columns: XLA gives their sums to a library that takes much longer than the memory does (docs/kernels.md)."""
+    """Whether there are many columns, which XLA sums in a library slower than the memory (docs/kernels.md)."""
     x, = site.values
     if site.out.dtype not in _FLOATS or type(x.aval.size) is not int or x.aval.size < _COLUMNS:
         return False
@@ -80,7 +83,8 @@ def _by_product_with_ones(em, site, x):
 # -- what goes into sums and extrema ------------------------------------------------------------------------------
 
 _LEAST = 1 << 12                # elements from which on the library takes a sum
-_ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, max_p, min_p))      # that it computes; no selections
+# That it computes; no selections
+_ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, max_p, min_p))
 
 
 def is_summed(site) -> bool:

@@ -1,4 +1,4 @@
-"""Reductions over small windows on the CPU, as chains of elementwise operations on slices, one per position in the window.
+"""Reductions over small windows on the CPU, as elementwise operations on slices, one per place in the window.
 
 XLA:CPU runs those up to ten times faster than its own operation for windows.
 """

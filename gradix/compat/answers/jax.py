@@ -1,4 +1,4 @@
-"""What `import jax` finds in processes that gradix answers in, for this folder is on their path: it leaves gradix in its own place."""
+"""What `import jax` finds in processes with this folder on their path: it leaves gradix in its own place."""
 import sys
 
 import gradix

@@ -1,7 +1,8 @@
 """Names of JAX's own modules, `jax._src.X`, that libraries import: adapters over public parts.
 
-One table, `AREAS`, says for each such module which libraries use it, what the public way is, and where its names come from. What
-is more than a name is a small module beside this file. An internal name that nobody mapped raises an error that says so.
+One table, `AREAS`, says for each such module which libraries use it, what the public way is, and where its names come
+from. What is more than a name is a small module beside this file. An internal name that nobody mapped raises an error
+that says so.
 """
 from __future__ import annotations
 

@@ -19,16 +19,17 @@ _transform: Any = lazy_module("gradix.experimental.sparse.transform")
 class BCOO(JAXSparse):
     """A sparse array: the elements that are given, and the index vector of each.
 
-    The axes are, in this order, batches, each of which has its elements and indices; sparse axes, along which indices tell where
-    an element stands; and dense axes, along which elements are stored whole. Elements at one place are added. Indices out of
-    bounds stand for nothing: with data of zero they fill up what a layout of fixed size leaves over.
+    The axes are, in this order, batches, each of which has its elements and indices; sparse axes, along which indices
+    tell where an element stands; and dense axes, along which elements are stored whole. Elements at one place are
+    added. Indices out of bounds stand for nothing: with data of zero they fill up what a layout of fixed size leaves
+    over.
 
-    It is a pytree: `jit`, `vmap` (over batches), `grad` (by the data) and loops take it. `sparsify` makes functions of ordinary
-    arrays work on it; the operators do.
+    It is a pytree: `jit`, `vmap` (over batches), `grad` (by the data) and loops take it. `sparsify` makes functions of
+    ordinary arrays work on it; the operators do.
 
     Args:
-        args: data of shape (*batch, nse, *dense), and indices of shape (*batch, nse, n_sparse). Batch axes may have size 1 in
-            either, for what all batches share.
+        args: data of shape (*batch, nse, *dense), and indices of shape (*batch, nse, n_sparse). Batch axes may have
+            size 1 in either, for what all batches share.
         shape: the shape of the whole array.
         indices_sorted: whether indices are in the order of rows, in each batch.
         unique_indices: whether no index is given twice.
@@ -96,7 +97,8 @@ class BCOO(JAXSparse):
     # -- made of others -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def fromdense(cls, mat, *, nse: int | None = None, index_dtype=np.int32, n_dense: int = 0, n_batch: int = 0) -> BCOO:
+    def fromdense(cls, mat, *, nse: int | None = None, index_dtype=np.int32, n_dense: int = 0,
+                  n_batch: int = 0) -> BCOO:
         """The elements of an ordinary array that are not zero; see `bcoo_fromdense`."""
         return _bcoo.bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
@@ -104,25 +106,30 @@ class BCOO(JAXSparse):
     def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
         """A matrix of SciPy."""
         if n_dense or n_batch:
-            raise NotImplementedError("BCOO.from_scipy_sparse with n_dense or n_batch other than 0: use update_layout afterwards.")
+            raise NotImplementedError("BCOO.from_scipy_sparse with n_dense or n_batch other than 0: use update_layout "
+                                      "afterwards.")
         mat = mat.tocoo()
         indices = np.stack([mat.row, mat.col], 1)
         indices = indices if index_dtype is None else indices.astype(index_dtype)
         return cls((mat.data, indices), shape=mat.shape)
 
     @classmethod
-    def _empty(cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0, nse: int = 0) -> BCOO:
+    def _empty(cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0,
+               nse: int = 0) -> BCOO:
         shape = tuple(shape)
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or n_dense < 0 or n_batch < 0 or nse < 0:
-            raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}; none is negative, and the axes suffice.")
+            raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}; none is negative, and the "
+                             "axes suffice.")
         lead, dense = shape[:n_batch], shape[n_batch + n_sparse:]
         outside = jnp.array(shape[n_batch:n_batch + n_sparse], index_dtype)
-        return cls((jnp.zeros((*lead, nse, *dense), dtype), jnp.broadcast_to(outside, (*lead, nse, n_sparse))), shape=shape,
+        return cls((jnp.zeros((*lead, nse, *dense), dtype), jnp.broadcast_to(outside, (*lead, nse, n_sparse))),
+                   shape=shape,
                    indices_sorted=True, unique_indices=True)
 
     @classmethod
-    def _eye(cls, N: int, M: int, k: int, *, dtype=None, index_dtype="int32", n_batch: int = 0, n_dense: int = 0) -> BCOO:
+    def _eye(cls, N: int, M: int, k: int, *, dtype=None, index_dtype="int32", n_batch: int = 0,
+             n_dense: int = 0) -> BCOO:
         count = max(min(N, M - k) if k >= 0 else min(N + k, M), 0)
         rows = jnp.arange(count, dtype=index_dtype)
         indices = jnp.stack([rows - min(k, 0), rows + max(k, 0)], 1)
@@ -135,12 +142,13 @@ class BCOO(JAXSparse):
         """The ordinary array."""
         return _bcoo.bcoo_todense(self)
 
-    def update_layout(self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error") -> BCOO:
+    def update_layout(self, *, n_batch: int | None = None, n_dense: int | None = None,
+                      on_inefficient: str | None = "error") -> BCOO:
         """The array with another number of batch and dense axes; see `bcoo_update_layout`."""
         return _bcoo.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The array with its indices in order and each of them once; without elements that are zero, unless asked for."""
+        """The array with its indices in order and each of them once; elements that are zero are left out by default."""
         return (_bcoo.bcoo_eliminate_zeros if remove_zeros else _bcoo.bcoo_sum_duplicates)(self, nse=nse)
 
     def sort_indices(self) -> BCOO:

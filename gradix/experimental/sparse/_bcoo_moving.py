@@ -231,7 +231,8 @@ def _split_sizes(mat: BCOO, new: tuple):
     for i in range(len(new) + 1):
         for j in range(i, len(new) + 1):
             parts = new[:i], new[i:j], new[j:]
-            if [math.prod(p) for p in parts] == wanted and bool(mat.n_batch) >= bool(i) and bool(mat.n_dense) >= bool(len(new) - j):
+            has_parts = bool(mat.n_batch) >= bool(i) and bool(mat.n_dense) >= bool(len(new) - j)
+            if has_parts and [math.prod(p) for p in parts] == wanted:
                 options.append(parts)
     kept = [p for p in options if len(p[0]) == mat.n_batch and len(p[2]) == mat.n_dense]
     return (kept or options or [None])[0]

@@ -1,4 +1,4 @@
-"""Products with BCOO arrays: contractions with dense and sparse ones, elementwise products, and dense products at sparse places."""
+"""Products with BCOO arrays: contractions, elementwise products, and dense products at sparse places."""
 from __future__ import annotations
 
 import math

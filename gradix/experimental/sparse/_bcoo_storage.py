@@ -66,7 +66,8 @@ def bcoo_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
     n_batch, n_dense = int(n_batch), int(n_dense)
     n_sparse = mat.ndim - n_batch - n_dense
     if n_batch < 0 or n_dense < 0 or n_sparse < 0:
-        raise ValueError(f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} do not fit an array of {mat.ndim} axes.")
+        raise ValueError(f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} do not fit an array of "
+                         f"{mat.ndim} axes.")
     mask = mat != 0
     if n_dense:
         mask = jnp.any(mask, tuple(range(n_batch + n_sparse, mat.ndim)))
@@ -117,7 +118,8 @@ def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO
     """
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
-        raise ValueError(f"bcoo_extract: the array must have the shape of the sparse one, {sparr.shape}; got {arr.shape}.")
+        raise ValueError(f"bcoo_extract: the array must have the shape of the sparse one, {sparr.shape}; got "
+                         f"{arr.shape}.")
     data = values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         data = jnp.where(_spread(_is_first(sparr), data), data, 0)
@@ -138,7 +140,8 @@ def _is_first(mat: BCOO):
     lead, nse = indices.shape[:-2], mat.nse
     order = _order(indices)
     ranked = jnp.take_along_axis(indices, order[..., None], -2)
-    new = jnp.concatenate([jnp.ones((*lead, min(nse, 1)), bool), jnp.any(ranked[..., 1:, :] != ranked[..., :-1, :], -1)], -1)
+    new = jnp.concatenate([jnp.ones((*lead, min(nse, 1)), bool),
+                           jnp.any(ranked[..., 1:, :] != ranked[..., :-1, :], -1)], -1)
     return jnp.take_along_axis(new, jnp.argsort(order, -1), -1)
 
 
@@ -159,7 +162,8 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
         >>> bcoo_sort_indices(BCOO((jnp.array([1.0, 2.0]), jnp.array([[2], [0]])), shape=(3,))).data
         Array([2., 1.], dtype=float32)
     """
-    data, indices = whole_parts(mat) if mat.data.shape[:mat.n_batch] != mat.indices.shape[:mat.n_batch] else (mat.data, mat.indices)
+    is_whole = mat.data.shape[:mat.n_batch] == mat.indices.shape[:mat.n_batch]
+    data, indices = (mat.data, mat.indices) if is_whole else whole_parts(mat)
     order = _order(indices)
     data = jnp.take_along_axis(data, _spread(order, data), mat.n_batch)
     return BCOO((data, jnp.take_along_axis(indices, order[..., None], -2)), shape=mat.shape, indices_sorted=True,
@@ -170,8 +174,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """The array with its indices in order and each of them once.
 
     Args:
-        nse: how many elements to hold; as many as needed by default, which must be known. What is too much stands out of bounds,
-            and where it is too few elements are left out.
+        nse: how many elements to hold; as many as needed by default, which must be known. What is too much stands out
+            of bounds, and where it is too few elements are left out.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -199,7 +203,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     group = jnp.where(inside, group, nse)
     row = jnp.arange(count)[:, None]
     summed = jnp.zeros((count, nse, *dense), data.dtype)
-    summed = summed.at[row, group].max(data, mode="drop") if data.dtype == bool else summed.at[row, group].add(data, mode="drop")
+    at = summed.at[row, group]
+    summed = at.max(data, mode="drop") if data.dtype == bool else at.add(data, mode="drop")
     kept = jnp.broadcast_to(jnp.array(sizes, indices.dtype), (count, nse, mat.n_sparse))
     kept = kept.at[row, group].set(indices, mode="drop")
     return BCOO((summed.reshape(*lead, nse, *dense), kept.reshape(*lead, nse, mat.n_sparse)), shape=mat.shape,
@@ -239,12 +244,13 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     n_batch = mat.n_batch if n_batch is None else int(n_batch)
     n_dense = mat.n_dense if n_dense is None else int(n_dense)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
-        raise ValueError(f"bcoo_update_layout: n_batch={n_batch} and n_dense={n_dense} do not fit shape {mat.shape}; both are at "
-                         f"least 0 and their sum at most {mat.ndim}.")
+        raise ValueError(f"bcoo_update_layout: n_batch={n_batch} and n_dense={n_dense} do not fit shape {mat.shape}; "
+                         f"both are at least 0 and their sum at most {mat.ndim}.")
     if on_inefficient not in ("error", "warn", None):
         raise ValueError(f"bcoo_update_layout: on_inefficient must be 'error', 'warn' or None, got {on_inefficient!r}.")
     for name, old, new, sizes in (("n_batch", mat.n_batch, n_batch, mat.shape[mat.n_batch:n_batch]),
-                                  ("n_dense", mat.n_dense, n_dense, mat.shape[mat.ndim - n_dense:mat.ndim - mat.n_dense])):
+                                  ("n_dense", mat.n_dense, n_dense, mat.shape[mat.ndim - n_dense:mat.ndim
+                                                                              - mat.n_dense])):
         if new > old and math.prod(sizes) > 1:
             _tell_inefficient(mat, name, old, new, on_inefficient)
     if n_dense < mat.n_dense:
@@ -259,8 +265,9 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
 
 
 def _tell_inefficient(mat, name, old, new, how) -> None:
-    message = (f"For matrix of shape {mat.shape}, increasing {name} from {old} to {new} results in inefficient storage: zeros are "
-               "held for every element that is elsewhere. If that is meant, give on_inefficient='warn' or None.")
+    message = (f"For matrix of shape {mat.shape}, increasing {name} from {old} to {new} results in inefficient "
+               "storage: zeros are held for every element that is elsewhere. If that is meant, give "
+               "on_inefficient='warn' or None.")
     if how == "error":
         raise SparseEfficiencyError(message)
     if how == "warn":

@@ -1,4 +1,4 @@
-"""Where the elements of a BCOO array stand: coordinates along every axis, and the plain form without batches or dense axes."""
+"""Where elements of a BCOO array stand: coordinates of every axis, and the form without batches or dense axes."""
 from __future__ import annotations
 
 import math

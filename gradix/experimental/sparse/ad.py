@@ -79,7 +79,8 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwarg
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix.experimental import sparse
-        >>> sparse.grad(lambda x, y: x @ y)(sparse.BCOO.fromdense(jnp.array([0.0, 2.0, 3.0])), jnp.array([5.0, 6.0, 7.0]))
+        >>> x = sparse.BCOO.fromdense(jnp.array([0.0, 2.0, 3.0]))
+        >>> sparse.grad(lambda x, y: x @ y)(x, jnp.array([5.0, 6.0, 7.0]))
         BCOO(float32[3], nse=2)
     """
     both = value_and_grad(fun, argnums, has_aux, **kwargs)
@@ -126,7 +127,7 @@ def _in_rows(x, jacobian):
 
 
 def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs) -> Callable:
-    """The Jacobian by forward mode, as `gradix.jacfwd`; by a sparse array it is sparse, with the result's axes as batches.
+    """The Jacobian by forward mode, as `gradix.jacfwd`; that by a sparse array is sparse, batched by results.
 
     Example:
         >>> import gradix.numpy as jnp

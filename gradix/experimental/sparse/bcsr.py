@@ -1,4 +1,4 @@
-"""Sparse matrices by compressed rows: elements, their columns, and where each row starts; with batches and dense axes."""
+"""Sparse matrices by compressed rows: elements, columns, and where each row starts; with batches and dense axes."""
 from __future__ import annotations
 
 import math
@@ -32,8 +32,8 @@ class BCSR(JAXSparse):
 
     Args:
         args: data of shape (*batch, nse, *dense), indices (the columns) of shape (*batch, nse), and indptr of shape
-            (*batch, rows + 1): row i has the elements from `indptr[i]` up to `indptr[i + 1]`. Elements from the last of these
-            on stand for nothing.
+            (*batch, rows + 1): row i has the elements from `indptr[i]` up to `indptr[i + 1]`. Elements from the last of
+            these on stand for nothing.
         shape: the shape of the whole array.
         indices_sorted: whether columns are in order within each row.
         unique_indices: whether no place is given twice.
@@ -113,10 +113,12 @@ class BCSR(JAXSparse):
         return cls((mat.data, indices, indptr), shape=mat.shape)
 
     @classmethod
-    def _empty(cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0, nse: int = 0) -> BCSR:
+    def _empty(cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0,
+               nse: int = 0) -> BCSR:
         shape = tuple(shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
-            raise ValueError(f"BCSR sparse.empty: expects two sparse axes, got {shape=}, {n_dense=}, {n_batch=}, {nse=}.")
+            raise ValueError(f"BCSR sparse.empty: expects two sparse axes, got {shape=}, {n_dense=}, "
+                             f"{n_batch=}, {nse=}.")
         lead, dense = shape[:n_batch], shape[n_batch + 2:]
         return cls((jnp.zeros((*lead, nse, *dense), dtype), jnp.full((*lead, nse), shape[n_batch + 1], index_dtype),
                     jnp.zeros((*lead, shape[n_batch] + 1), index_dtype)), shape=shape)
@@ -214,8 +216,8 @@ def _check(mat: BCSR) -> None:
     elif data.shape[n + 1:] != tuple(shape[n + 2:]) or any(a not in (1, m) for a, m in zip(data.shape[:n], shape)):
         problem = "the batch and dense axes of data must be those of the array"
     if problem:
-        raise ValueError(f"Invalid BCSR array: {problem}; got data of shape {data.shape}, indices of shape {indices.shape}, indptr "
-                         f"of shape {indptr.shape} and shape={tuple(shape)}.")
+        raise ValueError(f"Invalid BCSR array: {problem}; got data of shape {data.shape}, indices of shape "
+                         f"{indices.shape}, indptr of shape {indptr.shape} and shape={tuple(shape)}.")
 
 
 def _rows(mat: BCSR):
@@ -241,8 +243,8 @@ def bcsr_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
     """
     mat = jnp.asarray(mat)
     if mat.ndim != n_batch + n_dense + 2:
-        raise ValueError(f"bcsr_fromdense: an array of shape {mat.shape} has {mat.ndim - n_batch - n_dense} sparse axes with "
-                         f"{n_batch=} and {n_dense=}; there must be two.")
+        raise ValueError(f"bcsr_fromdense: an array of shape {mat.shape} has {mat.ndim - n_batch - n_dense} sparse "
+                         f"axes with {n_batch=} and {n_dense=}; there must be two.")
     return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 
 
@@ -287,8 +289,8 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
         Array([0., 1.], dtype=float32)
     """
     if not isinstance(lhs, BCSR) or isinstance(rhs, JAXSparse):
-        raise NotImplementedError("bcsr_dot_general takes a BCSR array on the left and an ordinary one on the right; to_bcoo() and "
-                                  "bcoo_dot_general take any.")
+        raise NotImplementedError("bcsr_dot_general takes a BCSR array on the left and an ordinary one on the right; "
+                                  "to_bcoo() and bcoo_dot_general take any.")
     rhs = jnp.asarray(rhs)
     numbers = canonical_numbers("bcsr_dot_general", lhs, rhs, dimension_numbers)
     # Rows are in order by the format, which is all that a product of one matrix needs.
@@ -316,7 +318,8 @@ def _product(mat: BCSR, dense):
     return sparse_product(data, rows, columns, flat.astype(dtype), height, True, starts).reshape(shape)
 
 
-def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None) -> BCSR:
+def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
+                          sharding=None) -> BCSR:
     """The array repeated along new axes; see `lax.broadcast_in_dim`."""
     return BCSR.from_bcoo(bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions))
 

@@ -18,7 +18,7 @@ _scipy = _lazy_module("scipy.sparse.linalg")
 _matrices = _lazy_module("scipy.sparse")
 
 
-# -- systems of equations -------------------------------------------------------------------------------------------------
+# -- systems of equations ----------------------------------------------------------------------------------------------
 
 def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
     """x with `A x = b`, for a sparse matrix by compressed rows; factored by SuperLU on the host.
@@ -101,7 +101,7 @@ def _by_factors(matrix, b) -> np.ndarray:
         return np.full_like(b, np.nan)
 
 
-# -- eigenvalues ----------------------------------------------------------------------------------------------------------
+# -- eigenvalues -------------------------------------------------------------------------------------------------------
 
 def lobpcg_standard(A, X, m: int = 100, tol=None):
     """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
@@ -124,7 +124,8 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import random
-        >>> values, vectors, steps = lobpcg_standard(jnp.diag(jnp.arange(1.0, 31.0)), random.normal(random.key(0), (30, 2)))
+        >>> A, start = jnp.diag(jnp.arange(1.0, 31.0)), random.normal(random.key(0), (30, 2))
+        >>> values, vectors, steps = lobpcg_standard(A, start)
         >>> jnp.round(values, 3)
         Array([30., 29.], dtype=float32)
     """
@@ -135,9 +136,9 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     n, k = X.shape
     if k == 0 or 5 * k >= n:
         raise ValueError("lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of "
-                         f"shape {X.shape}. "
-                         "gradix.numpy.linalg.eigh takes small matrices.")
-    multiply = A if isinstance(A, Callable) and not isinstance(A, _JAXSparse) else _times(A, n)   # type: ignore[arg-type]
+                         f"shape {X.shape}. gradix.numpy.linalg.eigh takes small matrices.")
+    is_function = callable(A) and not isinstance(A, _JAXSparse)
+    multiply = A if is_function else _times(A, n)
     if jnp.shape(multiply(X)) != X.shape:
         raise ValueError(f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got "
                          f"{jnp.shape(multiply(X))}.")
@@ -176,7 +177,7 @@ def _search(multiply: Callable, X, m: int, tol):
 
 
 def _rotated(multiply: Callable, X):
-    """The best vectors within the span of orthonormal columns, their products with the matrix, and their eigenvalues."""
+    """The best vectors in the span of orthonormal columns, their products with the matrix, and eigenvalues."""
     AX = multiply(X)
     values, C = _largest(X.T @ AX, X.shape[1])
     return X @ C, AX @ C, values
@@ -199,7 +200,7 @@ def _unit(X):
 
 
 def _beside(X, D):
-    """Orthonormal columns, orthogonal to those of X, that span what is left of D's; any such for directions that vanish."""
+    """Orthonormal columns, orthogonal to those of X, that span the rest of D's; any such where directions vanish."""
     for _ in range(2):                                      # once loses digits where D is almost within X
         D = _orthonormal(D - X @ (X.T @ D))
     return D

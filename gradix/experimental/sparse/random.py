@@ -60,7 +60,8 @@ def random_bcoo(key, shape: Sequence[int], *, dtype: Any = jnp.float64, indices_
         indices = vmap(places)(keys).reshape(*lead, count, n_sparse)
     else:
         indices = places(of_places)
-    drawn_dtype = jnp.zeros((), jnp.float32).dtype if jnp.dtype(dtype) == "float64" and jnp.ones(()).dtype == "float32" else dtype
+    is_too_wide = jnp.dtype(dtype) == "float64" and jnp.ones(()).dtype == "float32"
+    drawn_dtype = jnp.zeros((), jnp.float32).dtype if is_too_wide else dtype
     data = generator(of_data, (*lead, count, *dense), dtype=drawn_dtype, **kwds)
     return BCOO((jnp.asarray(data), indices), shape=shape, indices_sorted=sorted_indices, unique_indices=unique_indices)
 

@@ -86,7 +86,7 @@ def sparsified(function: Callable, *args, **kwargs) -> Callable:
     return sparsify(lambda x: function(x, *args, **kwargs))
 
 
-# -- evaluation of programs ---------------------------------------------------------------------------------------------
+# -- evaluation of programs --------------------------------------------------------------------------------------------
 
 def evaluate(closed: ClosedJaxpr, args) -> list:
     """The results of a program on arrays, some of which are sparse."""
@@ -153,7 +153,7 @@ def _program_in(eqn):
     return None
 
 
-# -- loops and branches: sparse arrays are pytrees there -------------------------------------------------------------------
+# -- loops and branches: sparse arrays are pytrees there ---------------------------------------------------------------
 
 def _cond(values, params):
     index, *rest = values

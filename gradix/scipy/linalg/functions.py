@@ -250,7 +250,7 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
 
 
 def _error_of_funm(t, out):
-    """The rounding over the least distance of eigenvalues, times the norm above the diagonal; between rounding and 1."""
+    """The rounding over the least distance of eigenvalues, times the norm above the diagonal, at most 1."""
     n, eps = t.aval.shape[0], float(np.finfo(dtypes.real_dtype(t.aval.dtype)).eps)
     d = jnp.diagonal(t)
     gaps = jnp.where(np.eye(n, dtype=bool), np.inf, abs(d[:, None] - d[None, :]))

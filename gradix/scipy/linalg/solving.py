@@ -188,8 +188,12 @@ def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: boo
 
     def solution(a, b):
         c = broadcast_to(factor, (*b.aval.shape[:-2], *factor.aval.shape[-2:])) if b.aval.ndim - 2 > lead else factor
-        back = lambda _, y: lax.conj(_cholesky_solution(c, lax.conj(y), lower)) if y.aval.dtype in COMPLEX else (  # noqa: E731
-            _cholesky_solution(c, y, lower))
+
+        def back(_, y):
+            if y.aval.dtype in COMPLEX:
+                return lax.conj(_cholesky_solution(c, lax.conj(y), lower))
+            return _cholesky_solution(c, y, lower)
+
         return lax.custom_linear_solve(lambda x: matmul(a, x), b, lambda _, y: _cholesky_solution(c, y, lower), back)
 
     return solved("solve", solution, whole, b)

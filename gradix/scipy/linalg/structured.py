@@ -68,7 +68,10 @@ def toeplitz(c, r=None) -> Array:
                [3, 2, 1]], dtype=int32)
     """
     column = _row("toeplitz", c)
-    row = lax.conj(column) if r is None and jnp.iscomplexobj(column) else column if r is None else _row("toeplitz", r, 1)
+    if r is None:
+        row = lax.conj(column) if jnp.iscomplexobj(column) else column
+    else:
+        row = _row("toeplitz", r, 1)
     column, row = _together("toeplitz", column, row)
     return _toeplitz(convert(column, column.aval.dtype), convert(row, row.aval.dtype))
 
@@ -245,7 +248,7 @@ def _fiedler_places(n: int) -> np.ndarray:
 
 
 def leslie(f, s) -> Array:
-    """The matrices that take a population by age to the next step: births in the first row, survival below the diagonal.
+    """Matrices that take a population by age to the next step: births in the first row, survival below the diagonal.
 
     Args:
         f: how many are born of each age, in the last axis; two ages at least.

@@ -85,7 +85,7 @@ def _choose(condition, yes: Point, no: Point) -> Point:
 
 
 def _between(low: Point, high: Point):
-    """The least of the cubic through both ends (eq. 3.59), or the middle where that is nearer to an end than a tenth."""
+    """The least of the cubic through both ends (eq. 3.59), or the middle if that is within a tenth of an end."""
     width = high.at - low.at
     safe = jnp.where(width == 0, 1, width)
     d1 = low.slope + high.slope - 3 * (high.value - low.value) / safe

@@ -45,7 +45,7 @@ def _weideman(n: int) -> tuple[float, tuple]:
 
 @custom_jvp
 def _wofz(z):
-    """J. Weideman, "Computation of the complex error function" (1994), in the upper half plane; `2 exp(-z²) - w(-z)` below."""
+    """Weideman, "Computation of the complex error function", 1994, in the upper half plane; below: 2e^(-z²) - w(-z)."""
     scale, coefficients = _weideman(64 if is_double(z) else 26)
     below = lax.imag(z) < 0
     u = jnp.where(below, -z, z)

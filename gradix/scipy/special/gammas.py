@@ -35,7 +35,7 @@ def gammaln(x) -> Array:
 
 
 def loggamma(x) -> Array:
-    """log Γ(x): of real numbers NaN where they are negative, of complex numbers analytic but for the negative real axis.
+    """log Γ(x): NaN for negative real numbers; for complex ones analytic but for the negative real axis.
 
     Example:
         >>> from gradix.scipy import special

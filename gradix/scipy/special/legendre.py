@@ -142,7 +142,8 @@ def lpmn(m, n, z) -> tuple[Array, Array]:
     degrees = np.arange(n + 1)[None, :, None]
     sums = degrees + np.arange(m + 1)[:, None, None]
     before = jnp.pad(values, ((0, 0), (1, 0), (0, 0)))[:, :-1]
-    slopes = (jnp.asarray(degrees.astype(z.dtype)) * z * values - jnp.asarray(sums.astype(z.dtype)) * before) / (z * z - 1)
+    degrees, sums = jnp.asarray(degrees.astype(z.dtype)), jnp.asarray(sums.astype(z.dtype))
+    slopes = (degrees * z * values - sums * before) / (z * z - 1)
     inside = jnp.asarray(degrees > 0) & (degrees >= np.arange(m + 1)[:, None, None])
     return values, jnp.where(inside, slopes, 0)
 

@@ -116,7 +116,7 @@ def logsf(x, loc=0, scale=1):
 
 
 def ppf(q, loc=0, scale=1):
-    """The value that a draw from the Cauchy distribution does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the Cauchy distribution at a given probability, the inverse of `cdf`.
 
     Args:
         q: probabilities.

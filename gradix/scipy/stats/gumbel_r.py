@@ -105,7 +105,7 @@ def logsf(x, loc=0, scale=1):
 
 
 def ppf(p, loc=0, scale=1):
-    """The value that a draw from the Gumbel distribution of largest values does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the Gumbel distribution of largest values at a given probability, the inverse of `cdf`.
 
     Args:
         p: probabilities.

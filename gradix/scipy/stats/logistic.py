@@ -75,7 +75,7 @@ def sf(x, loc=0, scale=1):
 
 
 def ppf(x, loc=0, scale=1):
-    """The value that a draw from the logistic distribution does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the logistic distribution at a given probability, the inverse of `cdf`.
 
     Args:
         x: probabilities.

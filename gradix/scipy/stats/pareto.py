@@ -116,7 +116,7 @@ def logcdf(x, b, loc=0, scale=1):
 
 
 def ppf(q, b, loc=0, scale=1):
-    """The value that a draw from the Pareto distribution does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the Pareto distribution at a given probability, the inverse of `cdf`.
 
     Args:
         q: probabilities.

@@ -58,7 +58,7 @@ def cdf(x, loc=0, scale=1):
 
 
 def ppf(q, loc=0, scale=1):
-    """The value that a draw from the uniform distribution does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the uniform distribution at a given probability, the inverse of `cdf`.
 
     Args:
         q: probabilities.

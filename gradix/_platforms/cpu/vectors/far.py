@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of float32 numbers of any size, after Payne and Hanek (1983).
 
-|x| = m·2ᵉ with m of 24 bits, so x in turns is m·(2ᵉ/2π mod 1). A table holds that fraction for each exponent: 29 bits, whose
-product with m is exact in float64, and 53 more.
+|x| = m·2ᵉ with m of 24 bits, so x in turns is m·(2ᵉ/2π mod 1). A table holds that fraction for each exponent: 29 bits,
+whose product with m is exact in float64, and 53 more.
 """
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def _table() -> np.ndarray:
 
 def _look_up(m, row: np.ndarray, index: LoweredValue) -> LoweredValue:
     em, aval = m.em, index.value.aval
-    values = em.op("gather", make_aval(aval.shape, _F64), em.constant(row, make_aval(row.shape, _F64)), index.value, attrs=(
-        f"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = {aval.ndim}>, "
-        "slice_sizes = array<i64: 1>, indices_are_sorted = false"))
+    values = em.op("gather", make_aval(aval.shape, _F64), em.constant(row, make_aval(row.shape, _F64)), index.value,
+                   attrs=(
+"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = "
+f"{aval.ndim}>, slice_sizes = array<i64: 1>, indices_are_sorted = false"))
     return LoweredValue(em, values)
 
 
 def _parts(m, x):
-    """The sine and cosine of the rest of |x| to a whole number of quarter turns, that number's bits, and the wide vocabulary."""
+    """Sine and cosine of the rest of |x| to a whole number of quarter turns, its bits, and the wide vocabulary."""
     wide, bits = Vectors(m.em, _F64), m.bits(m.abs(x))
     index = (bits >> 23) - _FIRST
     index = m.where(index < 0, 0, index)
@@ -52,7 +53,8 @@ def _parts(m, x):
     quarter, word = wide.nearest((first + second) * 4.0)
     r = ((first - quarter * 0.25) + second) * (2 * math.pi)
     z = r * r
-    return r + r * z * wide.polynomial(SINE[SINGLE], z), 1.0 + z * (z * wide.polynomial(COSINE[SINGLE], z) - 0.5), word, wide
+    sine, cosine = wide.polynomial(SINE[SINGLE], z), wide.polynomial(COSINE[SINGLE], z)
+    return r + r * z * sine, 1.0 + z * (z * cosine - 0.5), word, wide
 
 
 def _sine(m, x, quarters: int):

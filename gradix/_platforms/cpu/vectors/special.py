@@ -61,7 +61,7 @@ def erf(m, x):
 
 
 def _tail(m, size):
-    """erfc of sizes from ½ on: e^(-x²)·(first + p) / (x + c), of float32; the square and the inverse in two parts each."""
+    """erfc of sizes from ½ on: e^(-x²)·(first + p) / (x + c), of float32; square and inverse in two parts each."""
     high = m.high(size)
     rest, part = size - high, high + 1.5
     inverse = m.once(1.0 / (size + 1.5))
@@ -94,7 +94,7 @@ def erf_inv(m, x):
 
 
 def log_gamma(m, x):
-    """In float64: Stirling's series where |x| ≥ 8, else for |x| + 8, less the logarithm of the product of what is between.
+    """In float64: Stirling's series where |x| ≥ 8, else for |x| + 8, less the logarithm of the product between.
 
     Left of 0, Γ(x)·Γ(-x) = -π / (x·sin πx).
     """

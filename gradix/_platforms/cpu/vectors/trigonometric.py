@@ -116,7 +116,7 @@ def arctangent2(m, y, x):
 
 
 def _half_angle(m, x):
-    """t² and whether |x| > ½: there t = √((1 - |x|) / 2), the sine of half the angle whose cosine is |x|; else t = |x|."""
+    """t² and whether |x| > ½: there t = √((1 - |x|) / 2), the sine of half the angle of cosine |x|; else t = |x|."""
     size = m.abs(x)
     large = size > 0.5
     return m.where(large, 0.5 - 0.5 * size, size * size), size, large

@@ -55,8 +55,8 @@ class Vectors(Program):
     def polynomial(self, coefficients, x: LoweredValue, paired: bool | None = None) -> LoweredValue:
         """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction.
 
-        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the one before. Loops of
-        float64 hold too few numbers to hide those; of float32 that pays beside other long chains alone.
+        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the one before. Loops
+        of float64 hold too few numbers to hide those; of float32 that pays beside other long chains alone.
         """
         found = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
         if len(found) < 6 or not (self.fraction == 52 if paired is None else paired):

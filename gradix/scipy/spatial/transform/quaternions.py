@@ -1,4 +1,4 @@
-"""Quaternions (x, y, z, w) in the last axis, and the other forms of rotations; all are differentiable at no rotation."""
+"""Quaternions (x, y, z, w) in the last axis, and other forms of rotations; all differentiable at no rotation."""
 from __future__ import annotations
 
 import numpy as np

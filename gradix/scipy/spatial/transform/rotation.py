@@ -53,7 +53,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp):
-        """Rotations by modified Rodrigues parameters: along the axis, as long as the tangent of a quarter of the angle."""
+        """Rotations by modified Rodrigues parameters: along the axis, of length tan(angle / 4)."""
         v = quaternions.floats("from_mrp", mrp, 3)
         square = quaternions.square_sum(v)
         return cls(jnp.concatenate([2 * v, 1 - square], -1) / (1 + square))
