@@ -16,7 +16,7 @@ from gradix._ops.families import NonDifferentiable, align, broadcast_shapes_of
 from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
-from gradix._ops.random.generators import GENERATORS, Composed, is_composed
+from gradix._ops.random.generators import BY_HALVES, GENERATORS, Composed, is_composed, parameter_of
 from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
 from gradix._ops.random.threefry import blocks, emit_blocks
 from gradix._ops.shape import reshape
@@ -29,7 +29,7 @@ def _check_key(name: str, aval, impl: str | None = None) -> None:
         raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
                         f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
                         "random.wrap_key_data(raw).")
-    if impl is not None and impl != aval.dtype._impl:
+    if impl is not None and impl != aval.dtype._impl and (impl, aval.dtype._impl) != (BY_HALVES, "fry"):
         raise TypeError(f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
                         f"{aval.dtype._impl!r}.")
 
@@ -333,7 +333,7 @@ def _of(keys, usual, composed):
 
 def generator_of(keys) -> dict:
     """The parameters that tell the primitives that use keys which generator these are of."""
-    impl = getattr(keys.aval.dtype, "_impl", "fry")             # what is no key is refused by the primitive
+    impl = parameter_of(keys.aval.dtype)
     return {} if impl == "fry" else {"impl": impl}
 
 
