@@ -108,6 +108,30 @@ def test_digits_are_read(tmp_path):
         assert source[int(place.split()[1]) - 1].split(" =")[0] == change.split()[0]
 
 
+def test_chains_agree_on_the_posterior(tmp_path):
+    out = run("-W", "error", ROOT / "examples/hmc.py", "--quick", "--out", tmp_path / "hmc.png", folder=tmp_path)
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if "±" in line}
+    assert len(rows) == 10 and rows["bmi"][-1] == rows["s5"][-1] == "100.0%" and rows["sex"][-1] == "0.0%"
+    assert all(abs(float(rows[name][1]) - float(rows[name][4])) < 0.03 for name in ("bmi", "bp", "sex"))
+    assert (tmp_path / "hmc.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_energy_holds_and_forces_tell_the_atom(tmp_path):
+    out = run("-W", "error", ROOT / "examples/lennard_jones.py", "--quick", "--out", tmp_path / "fluid.png", folder=tmp_path)
+    assert float(out.split("stays within ")[1].split("%")[0]) < 1.5
+    depth, size = [float(out.split(f"{name} ")[1].split()[0].strip(",")) for name in ("depth", "size")]
+    assert abs(depth - 1) < 0.03 and abs(size - 1) < 0.01
+    assert (tmp_path / "fluid.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_books_trade_as_the_plain_engine_does(tmp_path):
+    out = run("-W", "error", ROOT / "examples/order_book.py", "--quick", "--out", tmp_path / "books.png", folder=tmp_path)
+    assert "ten of them trade as the engine in plain Python does" in out
+    spreads = [float(line.split()[-1]) for line in out.splitlines() if "market orders: spread" in line]
+    assert len(spreads) == 5 and spreads[0] < spreads[-1]
+    assert (tmp_path / "books.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_parallel_digits_gives_one_devices_losses(tmp_path):
     out = run("-W", "error", ROOT / "examples/parallel_digits.py", "--steps", "6", "--out", tmp_path / "parts.png", folder=tmp_path)
     assert out.count("from one device's") == 4 and "8 devices in 1 process" in out

@@ -33,7 +33,8 @@ def _emit_words(em, keys, m: int):
     if m % 2:
         is_padding = em.compare(second, em.constant(m, counters), "EQ")
         second = em.select(is_padding, em.constant(0, counters), second)
-    pair = emit_blocks(em, *emit_pair(em, keys), first, second, tuple(range(len(lead))))
+    k0, k1 = emit_pair(em, keys)
+    pair = emit_blocks(em, k0, k1, first, second, tuple(range(len(lead))))
     words = em.concatenate(pair, len(lead), make_aval((*lead, 2 * half), U32))
     return _part(em, words, 0, m) if m % 2 else words
 
