@@ -68,7 +68,8 @@ class Primitive:
 
     How it is evaluated on concrete arrays:
 
-    - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes.
+    - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form computes. One of a
+      single result may decline with NotImplemented, if it `declines` for results of that dtype; XLA then computes it.
     - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays alone, or None; only
       where that is quicker than `host` with its parameters.
     - `run(args, params)`: how to evaluate primitives with inner programs; may decline with NotImplemented, and is
@@ -125,6 +126,7 @@ class Primitive:
 
     # -- its cost, and what becomes of elements -----------------------------------------------------------------------
     host_limit = 1 << 17                # elements of operands and results up to which eager work prefers the host rule
+    declines: frozenset = frozenset()   # the dtypes of results for which the host rule may decline
     silent = False                      # whether the host rule can never meet a floating-point exception
     costly = False                      # whether it loops or calls a library, so that it is worth leaving out
     formula: str | None = None          # how long an elementwise function takes: "simple", "periodic" or "long"

@@ -7,7 +7,17 @@ from operator import index
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import COMPLEX, FLOAT, INTEGER, NARROW_INTEGER, NUMERIC, SIGNED, canonicalize_dtype, real_dtype
+from gradix._core.dtypes import (
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    NARROW_INTEGER,
+    NUMERIC,
+    SIGNED,
+    UNSIGNED,
+    canonicalize_dtype,
+    real_dtype,
+)
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
@@ -15,7 +25,7 @@ from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
 from gradix._ops.complex_parts import complex, imag, neg, real
 from gradix._ops.convert import convert
-from gradix._ops.families import ZERO, Elementwise
+from gradix._ops.families import ZERO, Elementwise, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
@@ -43,6 +53,8 @@ def _host_div(x, y):
 
 
 def _host_rem(x, y):
+    if x.dtype in NARROW_INTEGER:
+        return _host_rem(x.astype(np.int8), y.astype(np.int8)).astype(x.dtype)
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
     if _divides_all(y):
@@ -166,7 +178,7 @@ class _IntegerPow(Elementwise):
 def _lower_sign(em, out, x):
     if out.dtype.kind == "c":                       # zeros keep their signs
         return em.select(em.compare(x, em.splat(0, out), "EQ"), x, em.op("sign", out, x))
-    if out.dtype.kind != "u":
+    if out.dtype not in UNSIGNED:
         return em.op("sign", out, x)
     return em.op("minimum", out, x, em.splat(1, out))
 
@@ -195,24 +207,24 @@ sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t
                     transpose=_sub_back, formula="simple", keeps_nan=True)
 mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t), hlo="multiply",
                     dtypes=NUMERIC, transpose=_mul_back, neutral=0, formula="simple", keeps_nan=True)
-div_p = Elementwise("div", _host_div, lambda t, x, y: div(t, y),
+div_p = Elementwise("div", WhereFinite(_host_div), lambda t, x, y: div(t, y),
                     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
                     transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero,
                     float_host=np.divide, keeps_nan=True)
 rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX,
                     singular=_may_divide_by_zero, float_host=np.fmod)
-max_p = Elementwise("max", np.maximum, lambda t, x, y: _winner(t, x, y, gt(x, y)),
+max_p = Elementwise("max", WhereFinite(np.maximum), lambda t, x, y: _winner(t, x, y, gt(x, y)),
                     lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
-min_p = Elementwise("min", np.minimum, lambda t, x, y: _winner(t, x, y, lt(x, y)),
+min_p = Elementwise("min", WhereFinite(np.minimum), lambda t, x, y: _winner(t, x, y, lt(x, y)),
                     lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
-sign_p = Elementwise("sign", _host_sign, hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
+sign_p = Elementwise("sign", WhereFinite(_host_sign), hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
                      float_host=_float_sign)
 abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype,
                     formula="simple", keeps_nan=True)
 square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
                        hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC, formula="simple",
                        keeps_nan=True)
-integer_pow_p = _IntegerPow("integer_pow", _host_integer_pow, hlo="", dtypes=NUMERIC,
+integer_pow_p = _IntegerPow("integer_pow", WhereFinite(_host_integer_pow), hlo="", dtypes=NUMERIC,
                             from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0,
                             formula="simple")
 floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)

@@ -4,11 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
+from gradix._core.dtypes import COMPLEX
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
@@ -40,6 +43,19 @@ def _shapes_advice(name: str, s, t) -> str:
             "different rank, and x[None] adds an axis.")
 
 
+class WhereFinite:
+    """A host rule whose complex results are XLA's where they are finite; it declines the others."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self, *args, **params):
+        out = self.function(*args, **params)
+        return out if out.dtype.kind != "c" or np.isfinite(out).all() else NotImplemented
+
+
 class Elementwise(Primitive):
     """An operation applied to each element.
 
@@ -60,13 +76,16 @@ class Elementwise(Primitive):
         self.formula, self.keeps_nan = formula, keeps_nan
         self.neutral, self.singular = neutral, singular
         self.host, self.float_host = host, float_host
+        if isinstance(host, WhereFinite):
+            self.declines, self.float_host = COMPLEX, float_host or host.function
         self.partials, self.from_result = partials, from_result
         self.hlo, self.accepts, self.out = hlo, dtypes, out
         self._transpose = transpose
         self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
     def specialise(self, *avals, **params):
-        return self.float_host if avals[0].dtype.kind == "f" and not params else None
+        dtype = avals[0].dtype
+        return self.float_host if dtype.kind == "f" and dtype.isbuiltin == 1 and not params else None
 
     def abstract(self, *avals, **params):
         key = (avals, *params.values()) if params else avals

@@ -88,6 +88,8 @@ class Extremum(Reduction):
     a program's equations show that they are, lowering adds it.
     """
 
+    declines = dtypes.COMPLEX
+
     def abstract(self, x, *, axes, drops_nan=False, out_sharding=None):
         return super().abstract(x, axes=axes)
 
@@ -98,6 +100,8 @@ class Extremum(Reduction):
 
     def host(self, x, *, axes, drops_nan=False, out_sharding=None):
         rule = self.specialise(x, axes=axes)
+        if x.dtype.kind == "c" and np.isnan(x).any():
+            return NotImplemented               # which is the result then depends on the order of comparisons
         return rule(x) if rule else super().host(x, axes=axes)
 
     def jvp(self, primals, tangents, *, axes, **params):
@@ -226,7 +230,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
 
     def host(self, x, *, axes, index_dtype):
-        if x.dtype.kind not in "biuf":
+        if x.dtype.isbuiltin != 1:
             x = x.astype(_WIDE if x.dtype in dtypes.FLOAT else np.int32)
         return self.find(x, axis=axes[0]).astype(index_dtype)
 

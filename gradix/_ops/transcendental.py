@@ -13,7 +13,7 @@ from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
-from gradix._ops.families import Elementwise
+from gradix._ops.families import Elementwise, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
@@ -124,7 +124,7 @@ def _lower_exp2(em, out, x):
 
 exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y),
                     singular=True, keeps_nan=True)
-exp2_p = Elementwise("exp2", np.exp2, hlo=_lower_exp2, dtypes=INEXACT,
+exp2_p = Elementwise("exp2", WhereFinite(np.exp2), hlo=_lower_exp2, dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True,
                      keeps_nan=True)
 log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True)
@@ -134,7 +134,7 @@ log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), h
                       singular=True, keeps_nan=True)
 logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
                          from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
-tanh_p = Elementwise("tanh", np.tanh, hlo="tanh", dtypes=INEXACT,
+tanh_p = Elementwise("tanh", WhereFinite(np.tanh), hlo="tanh", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)), keeps_nan=True)
 sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
                      from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True, keeps_nan=True)
@@ -143,7 +143,7 @@ rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
                       keeps_nan=True)
 cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
-pow_p = _Pow("pow", _host_pow, _pow_base, _pow_exponent, dtypes=INEXACT,
+pow_p = _Pow("pow", WhereFinite(_host_pow), _pow_base, _pow_exponent, dtypes=INEXACT,
              hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True, formula="long")
 def exp(x, *, accuracy=None) -> Array:
     """`eˣ`, elementwise.

@@ -9,7 +9,7 @@ from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
 from gradix._ops.complex_parts import neg
-from gradix._ops.families import Elementwise
+from gradix._ops.families import Elementwise, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
 
@@ -43,23 +43,26 @@ sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtyp
                     formula="periodic")
 cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT,
                     formula="periodic")
-tan_p = Elementwise("tan", np.tan, hlo="tan", dtypes=INEXACT,
+tan_p = Elementwise("tan", WhereFinite(np.tan), hlo="tan", dtypes=INEXACT,
                     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True, formula="periodic")
 asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
                      dtypes=INEXACT, singular=True)
 acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
                      hlo="chlo.acos", dtypes=INEXACT, singular=True)
-atan_p = Elementwise("atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", dtypes=INEXACT)
+atan_p = Elementwise("atan", WhereFinite(np.arctan), lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan",
+                     dtypes=INEXACT)
 atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
                       lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
-sinh_p = Elementwise("sinh", np.sinh, lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT, singular=True)
-cosh_p = Elementwise("cosh", np.cosh, lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT, singular=True)
+sinh_p = Elementwise("sinh", WhereFinite(np.sinh), lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT,
+                     singular=True)
+cosh_p = Elementwise("cosh", WhereFinite(np.cosh), lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT,
+                     singular=True)
 asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
                       hlo="chlo.asinh", dtypes=INEXACT)
 acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
                       from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
                       singular=True)
-atanh_p = Elementwise("atanh", np.arctanh, lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
+atanh_p = Elementwise("atanh", WhereFinite(np.arctanh), lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
                       hlo="chlo.atanh", dtypes=INEXACT, singular=True)
 
 

@@ -95,6 +95,8 @@ def evaluate(prim, args, params):
         if token is not None:
             _resume(token)
     if type(result) is not _ndarray:
+        if result is NotImplemented:
+            return compiled(prim, args, params)
         result = _asarray(result)
     if result.dtype is not out.dtype:
         result = _physical(result, out)
@@ -130,6 +132,8 @@ def _decide_here(prim, args, params, key):
         result = host(*[a.host for a in args], **params)
     finally:
         _resume(token)
+    if result is NotImplemented:
+        return compiled(prim, args, params)
     wrapped = ArrayImpl(_physical(result, out), out)
     if nans or infs:
         check_floats(prim.name, [wrapped])

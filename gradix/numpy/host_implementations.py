@@ -138,14 +138,18 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 # -- sums of products ----------------------------------------------------------------------------------------------
 
+def _slides(a, v, precision, preferred_element_type) -> bool:
+    return alike(INEXACT, a, v) and a.size > 0 < v.size and precision is None is preferred_element_type
+
+
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
-    if not alike(INEXACT, a, v) or precision is not None or preferred_element_type is not None:
+    if not _slides(a, v, precision, preferred_element_type):
         return None
     return lambda x, y: np.convolve(x, y, mode)
 
 
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
-    if not alike(INEXACT, a, v) or precision is not None or preferred_element_type is not None:
+    if not _slides(a, v, precision, preferred_element_type):
         return None
     return lambda x, y: np.correlate(x, y, mode)
 

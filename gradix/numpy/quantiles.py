@@ -87,9 +87,6 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
     """
     if out_sharding is not None:
         return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
-    if out_sharding is not None:
-        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
-    del out_sharding
     _check_options("percentile", out, overwrite_input, method, weights)
     return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights=weights,
                      skip_nan=False)

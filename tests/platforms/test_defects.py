@@ -3,6 +3,9 @@
 A test of these that fails tells that this jaxlib has mended the defect: the rewrite can then go once no older one is supported.
 """
 import contextlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -61,6 +64,8 @@ DEFECTS = {
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
                              for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
     "products_with_masks": [(lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))],
+    "bits_of_narrow_integers": [
+        (lambda x: lax.population_count(x.astype("int4")).astype("int8"), np.int8([-8, -7, 3, 7]), np.int8([1, 2, 2, 3]))],
     "cube_roots": [(lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))],
 }
 
@@ -72,5 +77,23 @@ def test_the_defect_is_there_and_mended(name):
         assert not equal(compiled(f, x, rewrites="off"), wanted), f"jaxlib has mended what {name} is for"
 
 
+# Per rewrite: a program that ends the process without it.
+CRASHES = {
+    "two_bits_as_bytes": "x = jnp.array([1, 0, -2]).astype('int2'); "
+                       "print(gradix.jit(lambda x: jnp.concatenate([x, x]))(x).astype(int).tolist() == [1, 0, -2] * 2)",
+}
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_the_process_lives(name):
+    def run(rewrites):
+        environment = {**os.environ, "GRADIX_REWRITES": rewrites, "GRADIX_CACHE": "off"}
+        program = f"import gradix, gradix.numpy as jnp; {CRASHES[name]}"
+        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+    assert run(f"off,+{name}").stdout == "True\n"
+    assert run("off").returncode < 0, f"jaxlib has mended what {name} is for"
+
+
 def test_every_rewrite_for_correctness_has_a_defect():
-    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS)
+    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES)

@@ -239,7 +239,8 @@ def _program(bound, avals):
 
     jaxpr, consts = stage(flat, avals)
     jaxpr = cse_jaxpr(dce_jaxpr(jaxpr, keep_inputs=True)[0])
-    if jaxpr.effects:
+    if jaxpr.effects or any(e.primitive.declines and e.outvars[0].aval.dtype in e.primitive.declines
+                            for e in jaxpr.eqns):
         raise NotReplayable
     return ClosedJaxpr(jaxpr, consts), trees[0]
 

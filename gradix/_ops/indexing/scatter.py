@@ -21,6 +21,7 @@ from gradix._ops.comparison import eq
 from gradix._ops.complex_parts import neg
 from gradix._ops.convert import convert
 from gradix._ops.creation import iota_p
+from gradix._ops.families import WhereFinite
 from gradix._ops.indexing.gather import gather_p, lower_limits
 from gradix._ops.indexing.gather_checks import check_scatter
 from gradix._ops.indexing.gather_dimension_numbers import (
@@ -50,6 +51,8 @@ class Scatter(Primitive):
     def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
         super().__init__(name)
         self.combine, self.accepts = combine, accepted
+        host = None if combine is None else combine.host
+        self.ufunc = host.function if isinstance(host, WhereFinite) else host
 
     @memoised
     def _result(self, x, indices, updates, dnums):
@@ -91,9 +94,9 @@ class Scatter(Primitive):
         if self.combine is None:
             target[rows] = new                           # NumPy assigns in order: of equal rows the last stays
         elif apart:
-            target[rows] = self.combine.host(target[rows], new)
+            target[rows] = self.ufunc(target[rows], new)
         else:
-            ufunc = self.combine.host                    # one flat index per element takes NumPy's quick path
+            ufunc = self.ufunc                           # one flat index per element takes NumPy's quick path
             inner = target.shape[1]
             flat = rows if inner == 1 else (rows[:, None] * inner + np.arange(inner)).reshape(-1)
             ufunc.at(target.reshape(-1), flat, new.reshape(-1))

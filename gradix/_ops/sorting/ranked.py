@@ -13,7 +13,7 @@ from gradix._ops.creation import broadcasted_iota
 from gradix._ops.operands import as_operand
 from gradix._ops.shape import reshape
 from gradix._ops.sorting.comparators import fetch
-from gradix._ops.sorting.sort import sort_p, take_rows_along
+from gradix._ops.sorting.sort import host_keys, sort_p, take_rows_along
 
 _INT = np.dtype("int32")
 
@@ -35,9 +35,8 @@ class Ranked(Primitive):
         return [(None, mine if mine is not None else other)]
 
     def host(self, x, ranks):
-        ordered = x.copy()
-        ordered.sort(0, "stable")
-        return ordered[ranks, np.arange(x.shape[1])]
+        key, = host_keys(x)
+        return np.sort(key, 0, "stable")[ranks, np.arange(x.shape[1])].astype(x.dtype, copy=False)
 
     def jvp(self, primals, tangents):
         x, ranks = primals

@@ -169,7 +169,7 @@ def window_fill(select_prim, dtype):
 
 def _host_winners(x, w, select_prim):
     """Where in each flattened window the first extremum is."""
-    if x.dtype.kind not in "biuf":
+    if x.dtype.isbuiltin != 1:
         x = x.astype(_WIDE)
     seen = windows(stretched(x, w.base_dilation, w.padding, window_fill(select_prim, x.dtype)), w.window_dimensions,
                    w.window_strides, w.window_dilation)

@@ -18,6 +18,7 @@ _MODULES = {
                     "exp", "exp2",
                     "expm1", "log", "log1p", "erf", "erf_inv", "erfc", "lgamma", "cbrt", "sqrt", "rsqrt", "rem", "pow"),
     "exactness": ("sin", "cos", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),
+    "narrow_integers": ("population_count", "concatenate", "sort", "gather"),
     "sparse": ("sparse_product",),
 }
 TABLE = Table({f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()}, compiling.CHOICES)
