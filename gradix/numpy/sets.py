@@ -92,7 +92,7 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
     if dtypes.is_extended(x.aval.dtype):
         raise TypeError(f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare "
                         "their words, random.key_data(keys).")
-    shape = x.aval.shape
+    x, shape = _with_one_nan(x), x.aval.shape
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)
     if size is None:
@@ -272,7 +272,12 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
 # -- two sets ------------------------------------------------------------------------------------------------------
 
 def _rows(name: str, ar1, ar2) -> list:
-    return [ravel(x) for x in promote_dtypes(name, ar1, ar2)]
+    return [ravel(_with_one_nan(x)) for x in promote_dtypes(name, ar1, ar2)]
+
+
+def _with_one_nan(x):
+    """Complex numbers with NaN in either part are one value, nan + 0i, as they have no order among each other."""
+    return where(lax.ne(x, x), number(complex(np.nan, 0), x.aval.dtype), x) if x.aval.dtype in COMPLEX else x
 
 
 def _firsts(line):
@@ -367,7 +372,7 @@ def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None,
         >>> jnp.setdiff1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([3], dtype=int32)
     """
-    a, b = ravel(as_operand("setdiff1d", ar1)), ravel(as_operand("setdiff1d", ar2, 1))
+    a, b = [ravel(_with_one_nan(as_operand("setdiff1d", x, i))) for i, x in enumerate((ar1, ar2))]
     line = a if assume_unique else sort(a)
     keep = isin(line, b, invert=True)
     if not assume_unique:
@@ -376,7 +381,7 @@ def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None,
 
 
 def setxor1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None) -> Array:
-    """The distinct values in one of two arrays but not both, sorted.
+    """The distinct values in one of two arrays but not both, sorted; a NaN equals none, so each array's is kept.
 
     Args:
         ar1, ar2: the arrays, taken in one row.
@@ -393,4 +398,8 @@ def setxor1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, 
     a, b = _rows("setxor1d", ar1, ar2)
     line = sort(lax.concatenate([a, b], 0))
     keep = lax.bitwise_and(_firsts(line), lax.ne(isin(line, a), isin(line, b)))
+    if line.aval.dtype in INEXACT and line.aval.size:
+        nan = lax.ne(line, line)
+        theirs = [convert(lax.reduce_or(lax.ne(x, x), (0,)), _index_dtype()) for x in (a, b)]
+        keep = where(nan, lax.le(cumsum(convert(nan, _index_dtype())), lax.add(*theirs)), keep)
     return _kept(line, keep, size, fill_value, "setxor1d")[0]

@@ -83,3 +83,40 @@ def test_names_of_transforms(name):
     x = jnp.arange(6.0).reshape(2, 3)
     np.testing.assert_allclose(lax.fft(x, name, (3,)), getattr(np.fft, name.lower())(np.asarray(x)), atol=1e-5)
     assert lax.fft(x.astype(complex), name, ()).tolist() == x.astype(complex).tolist()
+
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit])
+def test_sets_with_nan(wrap):
+    a, b = jnp.array([1.0, NAN, NAN, 2.0]), jnp.array([NAN, 2.0, 3.0])
+    np.testing.assert_array_equal(wrap(lambda: jnp.setxor1d(a, b, size=4))(), [1, 3, NAN, NAN])
+    np.testing.assert_array_equal(wrap(lambda: jnp.setxor1d(a, b[1:], size=3))(), [1, 3, NAN])
+    np.testing.assert_array_equal(wrap(lambda: jnp.setxor1d(b[1:], b[1:], size=1, fill_value=7))(), [7])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit])
+def test_sets_of_complex_numbers_have_one_nan(wrap):
+    z = jnp.array([1 + 1j, complex(NAN, 1), complex(1, NAN), complex(NAN, NAN), 0])
+    nan = complex(NAN, 0)
+    values, places, inverse, counts = wrap(lambda: jnp.unique(z, True, True, True, size=3))()
+    np.testing.assert_array_equal(values, np.array([0, 1 + 1j, nan], "complex64"))
+    assert (places.tolist(), inverse.tolist(), counts.tolist()) == ([4, 0, 1], [1, 2, 2, 2, 0], [1, 1, 3])
+    np.testing.assert_array_equal(wrap(lambda: jnp.setdiff1d(z, z[:1], size=2))(), np.array([0, nan], "complex64"))
+    np.testing.assert_array_equal(wrap(lambda: jnp.setxor1d(z, z[:2], size=3))(), np.array([0, nan, nan], "complex64"))
+    np.testing.assert_array_equal(wrap(lambda: jnp.union1d(z[:2], z[2:], size=3))(), np.array([0, 1 + 1j, nan], "complex64"))
+
+
+def test_extrema_of_complex_numbers_pass_over_nan():
+    """As XLA compares them: what is not greater does not win."""
+    z = jnp.array([complex(NAN, 1), -1 + 0.5j, 2 - 3j])
+    for f in (jnp.max, jnp.min, lambda z: jnp.maximum(z, z[::-1]), lambda z: jnp.maximum.accumulate(z)):
+        np.testing.assert_array_equal(f(z), gradix.jit(f)(z))
+
+
+def test_8_bit_floats_are_sorted_with_nan_last():
+    x = jnp.array([NAN, 1.5, -0.0, -np.inf, 0.25, np.inf], "float8_e5m2")
+    np.testing.assert_array_equal(jnp.sort(x).astype(float), [-np.inf, -0.0, 0.25, 1.5, np.inf, NAN])
+    assert jnp.argsort(x).tolist() == [3, 2, 4, 1, 5, 0]
+    assert float(jnp.nanmedian(x)) == 0.25 and jnp.isnan(jnp.median(x))
