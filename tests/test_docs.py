@@ -103,6 +103,18 @@ def test_links_lead_somewhere(page):
             assert heading[1:] in anchors, f"{page.name}: {target}{heading}"
 
 
+_FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|txt))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_are_named_are_there(page):
+    """Files are named from the repository's root, the package, or the page's folder."""
+    folders = ROOT, ROOT / "gradix", page.parent
+    missing = [name for name in _FILE.findall(page.read_text(encoding="utf-8"))
+               if not any((folder / name).exists() for folder in folders)]
+    assert not missing, missing
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_block_says_what_it_is(page):
     """An output in a block without a language would be compared with nothing."""
