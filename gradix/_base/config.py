@@ -69,7 +69,7 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
     check = _check_for(name, default, values)
     value = default
     for variable in _environment_names(name):
-        if variable in os.environ:
+        if os.environ.get(variable):                    # one that is empty is as if it were not set
             value = _from_environment(variable, os.environ[variable], default, check)
             break
     _checks[name] = check

@@ -182,6 +182,11 @@ def test_a_hook_may_refuse():
     assert config.gradix_test_hooked == 1
 
 
+def test_an_empty_variable_is_not_set():
+    code = "import gradix; print(gradix.config.gradix_rewrites, gradix.config.jax_enable_x64)"
+    assert in_process(code, GRADIX_REWRITES="", JAX_ENABLE_X64="") == in_process(code)
+
+
 def test_environment():
     code = ("import json; from gradix._base.config import config as c; print(json.dumps([c.jax_enable_x64, "
             "c.jax_numpy_rank_promotion, c.jax_num_cpu_devices, c.jax_persistent_cache_min_compile_time_secs]))")
