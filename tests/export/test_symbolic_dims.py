@@ -170,3 +170,13 @@ def test_specs_for_arguments():
     assert str(specs[0]["x"].shape) == "(b, 3)" and specs[0]["y"][0].shape == (3,)
     with pytest.raises(ValueError, match=r"args\[0\]\['x'\].*3 dimensions"):
         export.symbolic_args_specs((args,), ({"x": "a, b, c", "y": None},))
+
+
+@pytest.mark.parametrize("constraints, named", [
+    (["a >= 5", "a <= 3"], ("'a <= 3'", "a >= 5")), (["a == 4", "a >= 5"], ("'a >= 5'", "a == 4")),
+    (["a >= b", "b >= a + 1"], ("'b >= a + 1'", "a >= b")), (["a >= 2*b", "b >= 4", "a <= 7"], ("'a <= 7'", "b >= 4")),
+    (["mod(a, 2) == 0", "mod(a, 2) == 1"], ("mod(a, 2) == 1", "mod(a, 2) == 0")), (["a <= 0"], ("'a <= 0'", "at least 1"))])
+def test_constraints_that_exclude_each_other(constraints, named):
+    with pytest.raises(ValueError, match="can never hold") as error:
+        export.SymbolicScope(constraints)
+    assert all(text in str(error.value) for text in named)

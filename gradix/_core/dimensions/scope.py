@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix._base.source import current
 from gradix._core.dimensions import parsing
+from gradix._core.dimensions.bounds import bounds
 from gradix._core.dimensions.expression import SymbolicDim, larger, smaller
 from gradix._core.dimensions.polynomials import (
     FLOORDIV,
@@ -38,7 +39,7 @@ class SymbolicScope:
             call checks. Variables that are left out count as large. Without it, such questions raise.
 
     Raises:
-        ValueError: a constraint is malformed, or the sizes in `assume` do not satisfy one.
+        ValueError: a constraint is malformed, or cannot hold together with those before it, or the sizes in `assume` do not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -129,12 +130,15 @@ class SymbolicScope:
     def _constrain(self, text: str) -> None:
         left, relation, right = parsing.constraint(text, self)
         gap = left - right
+        for fact in {">=": (gap,), "<=": (-gap,), "==": (gap, -gap)}[relation]:
+            if bounds(fact)[1] < 0:
+                raise ValueError(f"Constraint {text!r} can never hold{self.with_constraints()}; variables are at least 1.")
         if relation == "==":
             self._equate(left, right, text)
-            self._add_fact(gap, text)
-            self._add_fact(-gap, text)
+            self._add_fact(gap)
+            self._add_fact(-gap)
         else:
-            self._add_fact(gap if relation == ">=" else -gap, text)
+            self._add_fact(gap if relation == ">=" else -gap)
         self.constraints.append((text, (left, relation, right)))
 
     def _equate(self, left, right, text: str) -> None:
@@ -157,13 +161,10 @@ class SymbolicScope:
             product = self.atom(quotient) * y
             self._rules[product.terms[0][0]] = x.terms
 
-    def _add_fact(self, fact, text: str) -> None:
-        if type(fact) is int:
-            if fact < 0:
-                raise ValueError(f"Constraint {text!r} can never hold.")
-            return
-        self.constraint_facts.append(fact)
-        self._forget()
+    def _add_fact(self, fact) -> None:
+        if type(fact) is not int:
+            self.constraint_facts.append(fact)
+            self._forget()
 
     def assumed(self, gap: SymbolicDim, margin: int) -> bool | None:
         """Whether `gap >= margin` for the example sizes, henceforth a constraint; None where there are none."""
