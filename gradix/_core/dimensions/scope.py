@@ -39,7 +39,8 @@ class SymbolicScope:
             call checks. Variables that are left out count as large. Without it, such questions raise.
 
     Raises:
-        ValueError: a constraint is malformed, or cannot hold together with those before it, or the sizes in `assume` do not satisfy one.
+        ValueError: a constraint is malformed, cannot hold together with those before it, or the sizes in `assume` do
+            not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -132,7 +133,8 @@ class SymbolicScope:
         gap = left - right
         for fact in {">=": (gap,), "<=": (-gap,), "==": (gap, -gap)}[relation]:
             if bounds(fact)[1] < 0:
-                raise ValueError(f"Constraint {text!r} can never hold{self.with_constraints()}; variables are at least 1.")
+                raise ValueError(f"Constraint {text!r} can never hold{self.with_constraints()}; variables are at "
+                                 "least 1.")
         if relation == "==":
             self._equate(left, right, text)
             self._add_fact(gap)
