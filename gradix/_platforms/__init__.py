@@ -50,6 +50,12 @@ def options_for(platform: str, selection: str, facts, cores: int) -> dict:
     return dict([c.option for c in _choices(platform, selection) if c.applies(facts, cores)])
 
 
+def quick_options_for(platform: str, facts) -> dict:
+    """The compiler's own options by which it takes the least time for a program with these facts."""
+    table = _table(platform)
+    return table.quick(facts) if table and table.quick else {}
+
+
 def check_selection(text: str) -> None:
     """Refuse a value of `gradix_rewrites` that names what is not there."""
     check_names([r for t in TABLES.values() for r in (*t.rewrites, *t.choices)], text)

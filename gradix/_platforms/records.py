@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix._base.lazy import lazy_module
 
@@ -63,6 +63,7 @@ class Table:
         modules: by the full name of a module, whose `REWRITES` are its records, the names of the primitives these are
             for; in the order in which they are asked.
         choices: the records of how to compile.
+        quick: the compiler's own options by which it takes the least time, by a program's facts.
 
     Example:
         >>> from gradix.lax import scatter_p, sin_p
@@ -71,8 +72,9 @@ class Table:
         (['counts_by_elements'], [])
     """
 
-    def __init__(self, modules: Mapping[str, tuple[str, ...]], choices: tuple[Choice, ...] = ()):
-        self.modules, self.choices = modules, choices
+    def __init__(self, modules: Mapping[str, tuple[str, ...]], choices: tuple[Choice, ...] = (),
+                 quick: Callable[[Any], dict] | None = None):
+        self.modules, self.choices, self.quick = modules, choices, quick
 
     def of(self, primitive) -> list[Rewrite]:
         """The rewrites for a primitive."""

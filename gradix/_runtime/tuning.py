@@ -28,6 +28,11 @@ def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
     return _platforms.rewrites_of(platform, _options.gradix_rewrites)
 
 
+def quick_options_for(module: LoweredModule) -> dict:
+    """The compiler options by which a program is compiled in the least time; none where that is not known."""
+    return _platforms.quick_options_for(module.platform, module.facts)
+
+
 def options_for(module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True) -> xla.Options:
     """What to ask of the compiler for a program.
 

@@ -1,4 +1,5 @@
-"""The host tier: what it runs on the host, how often, and that nothing else is different."""
+"""The tiers before the whole compilation: what runs by them, how often, and that nothing else is different."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._api.jit.tiers import HOST_CALLS
+from gradix._runtime import xla
 
 
 @pytest.fixture
@@ -75,3 +77,56 @@ def test_the_environment_chooses_the_tier():
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "GRADIX_TIER": value}, check=True,
                               capture_output=True, text=True)
         assert done.stdout.split() == want.split(), value
+
+
+# -- sizes of jit(symbolic=...) ------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def _calls(n: int):
+    before = gradix.config.gradix_quick_calls
+    gradix.config.update("gradix_quick_calls", n)
+    try:
+        yield
+    finally:
+        gradix.config.update("gradix_quick_calls", before)
+
+
+def _layer(w, x):
+    return jnp.tanh(x @ w).sum(0) / x.shape[0]
+
+
+def test_a_size_is_compiled_quickly_and_whole_when_it_comes_again():
+    f = gradix.jit(_layer, symbolic=(None, "n, _"))
+    w, x = jnp.eye(4), jnp.arange(12.0).reshape(3, 4)
+    for i in range(7):
+        np.testing.assert_allclose(f(w, x), np.tanh(np.asarray(x)).sum(0) / 3, rtol=1e-6)
+        assert _made(f) == 1 + (i >= gradix.config.gradix_quick_calls), i
+    for n in (5, 6):
+        f(w, jnp.ones((n, 4)))
+    assert (f.stats().traces, _made(f)) == (1, 4)
+
+
+def test_the_quick_program_asks_for_no_optimizations(monkeypatch):
+    asked = []
+    real = xla.compile
+    monkeypatch.setattr(xla, "compile", lambda *args: asked.append(args[-1]) or real(*args))
+    with _calls(1):
+        f = gradix.jit(lambda x: x * 3.25 + 1, symbolic="n")
+        for _ in range(2):
+            f(jnp.ones(7))
+    assert len(asked) == 2 and asked[0] != asked[1]
+
+
+@pytest.mark.parametrize("calls, options", [(0, {}), (3, {"donate_argnums": 0}),
+                                            (3, {"compiler_options": {"xla_cpu_enable_fast_math": False}})])
+def test_all_other_sizes_are_compiled_whole_at_once(calls, options):
+    with _calls(calls):
+        f = gradix.jit(lambda x: x * 2 + 1, symbolic="n", **options)
+        for _ in range(5):
+            assert f(jnp.ones(3) + 0).tolist() == [3, 3, 3]
+        assert _made(f) == 1
+
+
+def test_calls_are_a_number():
+    with pytest.raises(ValueError, match="gradix_quick_calls is how many calls"):
+        gradix.config.update("gradix_quick_calls", -1)

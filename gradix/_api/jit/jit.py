@@ -38,6 +38,7 @@ from gradix._api.jit.specialize import Tree, paths_of
 from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.symbolic import SymbolicSizes, check_form as check_symbolic, is_open
+from gradix._api.jit.tiers import quick_calls
 from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_traced
 from gradix._api.leaves import as_result, path_of, stand_in_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
@@ -236,8 +237,10 @@ class JitFunction(Generic[_Result]):
         whole = self._traced(opened, tree, static, args, kwargs)
 
         def make(closed, avals):
-            return kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals,
-                                    donated=whole.donated)
+            found = kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals,
+                                     donated=whole.donated)
+            found.by_quick = quick_calls(found)
+            return found
         return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:

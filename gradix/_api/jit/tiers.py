@@ -1,4 +1,9 @@
-"""The host tier: the first calls of a tiny jitted function run operation by operation, if asked for."""
+"""Tiers before the whole compilation: what the first calls of a function run by.
+
+The host tier runs the first calls of a tiny function operation by operation, if asked for. The quick tier is of the
+sizes of `jit(symbolic=...)`: the program for a new size is compiled in a fraction of the time, and compiled whole when
+the size has come again.
+"""
 from __future__ import annotations
 
 from gradix._base import config
@@ -8,7 +13,15 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._runtime.dispatch import evaluate
 from gradix._transforms.cse import simplify
 
+
+def _at_least_none(name: str, value) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"option {name} is how many calls, 0 for none; got {value!r} of type {type(value).__name__}.")
+    return value
+
+
 config.define("gradix_tier", "xla", ("xla", "auto"), traced=True)
+config.define("gradix_quick_calls", 3, _at_least_none, traced=True)
 _options = config.state
 
 HOST_CALLS = 2            # of a signature, before it is compiled: counted, so that runs of a program repeat exactly
@@ -21,6 +34,12 @@ def first_calls_on_host(closed: ClosedJaxpr) -> int:
     if _options.gradix_tier != "auto" or closed.effects or _size(simplify(closed).jaxpr) > _EQUATIONS:
         return 0
     return HOST_CALLS
+
+
+def quick_calls(traced) -> int:
+    """How many calls of a size of `jit(symbolic=...)` run by a program that is compiled quickly."""
+    is_plain = not (traced.donated or traced.options or traced.jaxpr.effects)
+    return _options.gradix_quick_calls if is_plain and _options.gradix_tier == "xla" else 0
 
 
 def _size(jaxpr: Jaxpr) -> int:

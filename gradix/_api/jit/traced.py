@@ -11,7 +11,7 @@ from gradix._api.jit.tiers import first_calls_on_host, run_on_host
 from gradix._base import config as _config, source
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.key_flow import call_checked, key_flow
-from gradix._runtime import dispatch
+from gradix._runtime import dispatch, tuning
 from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
@@ -33,7 +33,7 @@ class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log", "strict", "warm", "on_host", "owner")
+                 "avals", "call", "log", "strict", "warm", "on_host", "quick", "by_quick", "owner")
 
     def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()):
         self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = owner, owner
@@ -42,6 +42,8 @@ class Traced:
         self.program: Program | None = None
         self.warm = 0                                           # calls, until there is code for them
         self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
+        self.by_quick = 0                                       # and calls by a program that is compiled quickly
+        self.quick: Program | None = None
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
     def compiled(self) -> Program:
@@ -52,16 +54,21 @@ class Traced:
         return self.program
 
     def _compile(self) -> None:
-        start = time.perf_counter()
         donated = tuple([i + len(self.consts) for i in self.donated])
+        self.program = self._made(donated, lambda module: self.options)
+        if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
+            self.call = _caller(self.program.call, self.out_tree)
+
+    def _made(self, donated: tuple, options: Callable) -> Program:
+        """The program, compiled with the options for its module."""
+        start = time.perf_counter()
         closed = simplify(self.jaxpr)
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
-        self.program = Program(closed, self.name, donated=donated, compiler_options=self.options, lowered=module)
-        self.log.compiled(time.perf_counter() - start, self.program.is_loaded)
-        if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
-            self.call = _caller(self.program.call, self.out_tree)
+        program = Program(closed, self.name, donated=donated, compiler_options=options(module), lowered=module)
+        self.log.compiled(time.perf_counter() - start, program.is_loaded)
+        return program
 
     def run_whole(self, leaves):
         return self.out_tree.unflatten(self.run(leaves))
@@ -74,7 +81,20 @@ class Traced:
         if self.on_host and self.program is None:
             self.on_host -= 1
             return run_on_host(self.jaxpr, args)
+        if self.by_quick and self.program is None:
+            return self._run_quick(args)
         return (self.program or self.compiled())(args)
+
+    def _run_quick(self, args):
+        """One of the first calls, by a program that is compiled in less time than it runs longer."""
+        with self.log.lock:
+            program = self.quick
+            if program is None:
+                program = self.quick = self._made((), lambda module: tuning.quick_options_for(module))
+            self.by_quick -= 1
+            if not self.by_quick:
+                self.quick = None
+        return program(args)
 
     def run_as(self, program: Program, leaves):
         """Call another compilation of the program on concrete arrays."""

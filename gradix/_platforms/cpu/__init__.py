@@ -21,4 +21,5 @@ _MODULES = {
     "narrow_integers": ("population_count", "concatenate", "sort", "gather"),
     "sparse": ("sparse_product",),
 }
-TABLE = Table({f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()}, compiling.CHOICES)
+TABLE = Table({f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()}, compiling.CHOICES,
+              compiling.quick_options)

@@ -41,6 +41,12 @@ def _is_beyond_the_older_generator(facts) -> bool:
     return facts.equations > _LONG or facts.evaluations > _EVALUATED
 
 
+def quick_options(facts) -> dict:
+    """Without LLVM's optimizations, a program takes a quarter of the time to compile, and up to three times to run."""
+    options: dict = {"xla_backend_optimization_level": 0}
+    return options if _is_beyond_the_older_generator(facts) else {**options, "xla_cpu_use_fusion_emitters": False}
+
+
 def _is_a_sine(facts) -> bool:
     """Whether a program is a periodic function and few operations, which the newer generator compiles more slowly."""
     kinds = {p.formula for p in facts.primitives}
