@@ -16,8 +16,7 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
            "asked_of", "needs_varying", "varying", "divide")
 DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live",
-            "selects",
-            "neutral", "singular", "host_limit", "silent", "costly", "formula", "keeps_nan", "rearranges")
+            "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula", "keeps_nan", "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so

@@ -127,6 +127,17 @@ def test_all_other_sizes_are_compiled_whole_at_once(calls, options):
         assert _made(f) == 1
 
 
+def test_every_function_is_compiled_quickly_if_asked_for():
+    gradix.config.update("gradix_tier", "quick")
+    try:
+        f = gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))
+        for i in range(5):
+            np.testing.assert_allclose(f(jnp.arange(4.0)), np.cos(np.arange(4.0)), rtol=1e-6)
+            assert _made(f) == 1 + (i >= gradix.config.gradix_quick_calls)
+    finally:
+        gradix.config.update("gradix_tier", "xla")
+
+
 def test_calls_are_a_number():
     with pytest.raises(ValueError, match="gradix_quick_calls is how many calls"):
         gradix.config.update("gradix_quick_calls", -1)

@@ -1,8 +1,8 @@
 """Tiers before the whole compilation: what the first calls of a function run by.
 
-The host tier runs the first calls of a tiny function operation by operation, if asked for. The quick tier is of the
-sizes of `jit(symbolic=...)`: the program for a new size is compiled in a fraction of the time, and compiled whole when
-the size has come again.
+The host tier runs the first calls of a tiny function operation by operation, if asked for. In the quick tier a program
+is compiled in a fraction of the time, and compiled whole when it has been called some times: the sizes of
+`jit(symbolic=...)` are, and all functions if asked for.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _at_least_none(name: str, value) -> int:
     return value
 
 
-config.define("gradix_tier", "xla", ("xla", "auto"), traced=True)
+config.define("gradix_tier", "xla", ("xla", "auto", "quick"), traced=True)
 config.define("gradix_quick_calls", 3, _at_least_none, traced=True)
 _options = config.state
 
@@ -37,9 +37,9 @@ def first_calls_on_host(closed: ClosedJaxpr) -> int:
 
 
 def quick_calls(traced) -> int:
-    """How many calls of a size of `jit(symbolic=...)` run by a program that is compiled quickly."""
+    """How many calls run by a program that is compiled quickly, where the tier is meant for the function."""
     is_plain = not (traced.donated or traced.options or traced.jaxpr.effects)
-    return _options.gradix_quick_calls if is_plain and _options.gradix_tier == "xla" else 0
+    return _options.gradix_quick_calls if is_plain and _options.gradix_tier != "auto" else 0
 
 
 def _size(jaxpr: Jaxpr) -> int:

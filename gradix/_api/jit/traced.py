@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gradix._api.jit import donation
 from gradix._api.jit.stats import TraceLog
-from gradix._api.jit.tiers import first_calls_on_host, run_on_host
+from gradix._api.jit.tiers import first_calls_on_host, quick_calls, run_on_host
 from gradix._base import config as _config, source
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.key_flow import call_checked, key_flow
@@ -42,7 +42,7 @@ class Traced:
         self.program: Program | None = None
         self.warm = 0                                           # calls, until there is code for them
         self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
-        self.by_quick = 0                                       # and calls by a program that is compiled quickly
+        self.by_quick = quick_calls(self) if _options.gradix_tier == "quick" else 0     # and by one compiled quickly
         self.quick: Program | None = None
         self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
 
