@@ -16,7 +16,8 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
            "asked_of", "needs_varying", "varying", "divide")
 DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live",
-            "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula", "keeps_nan", "rearranges")
+            "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula", "keeps_nan",
+            "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
@@ -125,6 +126,8 @@ def _shown(name: str, value) -> str:
     if isinstance(value, tuple):
         named = zip(value._fields, value)                               # type: ignore[attr-defined]
         return f"{name}={'+'.join([field for field, is_set in named if is_set])}"
+    if isinstance(value, frozenset):
+        return f"{name}={kinds_of(value)}"
     return name if value is True or callable(value) else f"{name}={value}"
 
 
