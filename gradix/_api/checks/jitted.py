@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
+from gradix._api.checks.coverage import flattened
 from gradix._api.checks.errors import (
     DivisionByZeroError,
     FailedCheckError,
@@ -35,12 +36,21 @@ _RAISED: dict[type, type[Exception]] = {
     FailedCheckError: JaxRuntimeError}
 
 
-def with_checks(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:
+def with_checks(closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False) -> tuple[ClosedJaxpr, tuple]:
     """The program with which check failed, and what it met, as further results; then the checks, in order."""
     errors = frozenset().union(*[SETS[n] for n in names or ()])
-    checker = Checker(errors, closed, ("raise",) if names is None else ("check", "debug", "raise"))
+    kinds = ("raise",) if names is None else ("check", "debug", "raise")
+    if is_screen:
+        closed = flattened(closed)
+    checker = Checker(errors, closed, kinds, is_screen=is_screen)
     program = checker.program(closed)
     return (closed, ()) if program is None else (program, tuple(checker.sites))
+
+
+def has_failed(code: Any) -> bool:
+    """Whether a check failed, where that is known."""
+    codes = _value(code)
+    return codes is not None and bool(codes.any())
 
 
 def raise_found(code: Any, words: Any, sites: tuple) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._api.checks.coverage import covered
 from gradix._api.checks.errors import NaNError, OOBError
 from gradix._api.checks.rules import BEFORE, nan_of
 from gradix._control.check import Site, check_p
@@ -68,10 +69,13 @@ class Checker:
         errors: the kinds of errors looked for.
         closed: the whole program, which tells how many words the largest check needs.
         kinds: which checks of the user's are made results: "check", "debug", "raise".
+        is_screen: leave out checks for NaN that others imply: the one that fails is then not always the first.
     """
 
-    def __init__(self, errors: frozenset, closed: ClosedJaxpr, kinds=("check", "debug", "raise")):
+    def __init__(self, errors: frozenset, closed: ClosedJaxpr, kinds=("check", "debug", "raise"), *,
+                 is_screen: bool = False):
         self.errors, self.kinds = errors, kinds
+        self.is_screen = is_screen and NaNError in errors
         self.sites: list[Site] = []
         self.width = max(_INDEX_WORDS if OOBError in errors else 0, _widest(closed.jaxpr))
         self._written: dict = {}
@@ -107,17 +111,17 @@ class Checker:
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.constvars, closed.consts))
         env.update(zip(jaxpr.invars, args))
-        before = state.place
+        before, left_out = state.place, covered(jaxpr) if self.is_screen else ()
         try:
-            for eqn in jaxpr.eqns:
+            for i, eqn in enumerate(jaxpr.eqns):
                 state.place = eqn.source
                 ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-                env.update(zip(eqn.outvars, self.equation(eqn, ins, found)))
+                env.update(zip(eqn.outvars, self.equation(eqn, ins, found, i not in left_out)))
         finally:
             state.place = before
         return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
-    def equation(self, eqn, args, found: Found) -> list:
+    def equation(self, eqn, args, found: Found, looks_for_nan: bool = True) -> list:
         prim = eqn.primitive
         rule = PROGRAM_RULES.get(prim)
         if rule is not None:
@@ -129,7 +133,7 @@ class Checker:
             self._note(check(eqn, args), kind, eqn, found)
         out = bind(prim, args, eqn.params)
         outs = out if prim.multiple_results else [out]
-        if NaNError in self.errors and rule is None:
+        if looks_for_nan and NaNError in self.errors and rule is None:
             self._note(nan_of(eqn, outs), NaNError, eqn, found)
         return outs
 

@@ -1,15 +1,18 @@
 """`jit(f, check=...)`: the checks of a program as a further result of the compiled one, and what is raised for it."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradix._api.jit.traced import Traced
 from gradix._base.lazy import lazy_module
 from gradix._core.effects import CheckEffect
 from gradix._core.jaxpr import ClosedJaxpr
+from gradix._runtime.program import Program
+from gradix._transforms.cse import simplify
 
 _checks = lazy_module("gradix._api.checks.jitted")       # few programs are checked
 NAMES = ("user", "nan", "div", "index", "float", "automatic", "all")
+_NAN = {"nan", "float", "automatic", "all"}
 _RAISES = CheckEffect("raise")
 
 
@@ -25,23 +28,60 @@ def names_of(check: str | None) -> tuple[str, ...] | None:
     return names
 
 
-class CheckedTraced(Traced):
-    """A signature whose program gives two further results: which check failed first, and what it met."""
+class Screen(NamedTuple):
+    """A program with as few checks as tell that one fails, and these checks."""
 
-    __slots__ = ("sites",)
+    jaxpr: ClosedJaxpr
     sites: tuple
 
+
+class CheckedTraced(Traced):
+    """A signature whose program gives two further results: which check failed first, and what it met.
+
+    Where there is a `screen`, that is what is compiled; the program with all checks is, once one of them fails.
+    """
+
+    __slots__ = ("sites", "screen", "whole")
+    sites: tuple
+    screen: Screen | None
+    whole: Program | None
+
+    def attach(self, sites: tuple, screen: Screen | None) -> None:
+        self.sites, self.screen, self.whole = sites, screen, None
+
+    def lowered_program(self) -> ClosedJaxpr:
+        return self.jaxpr if self.screen is None else self.screen.jaxpr
+
     def run(self, leaves):
-        return self.results(super().run(leaves))
+        *outs, code, words = super().run(leaves)
+        if self.screen is not None and _checks.has_failed(code):
+            self.name_failure(leaves)
+        _checks.raise_found(code, words, self.sites if self.screen is None else self.screen.sites)
+        return outs
 
     def run_as(self, program, leaves):
         return self.results(super().run_as(program, leaves))
 
     def results(self, outs) -> list:
-        """The function's own results, where no check failed."""
+        """The function's own results, of those of the program with all checks, where none failed."""
         *outs, code, words = outs
         _checks.raise_found(code, words, self.sites)
         return outs
+
+    def name_failure(self, leaves) -> None:
+        """Raise what the first check that fails tells, by the program with all of them."""
+        if self.whole is None:
+            self.whole = Program(simplify(self.jaxpr), self.name, keep_unused=self.keep_unused,
+                                 compiler_options=self.options)
+        *_, code, words = self.whole([*self.consts, *leaves])
+        _checks.raise_found(code, words, self.sites)
+
+
+def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Screen | None:
+    """The program with fewer checks for NaN; None where it could not be run again, or looks for none."""
+    if donated or closed.effects - {_RAISES} or not _NAN & set(names or ()):
+        return None
+    return Screen(*_checks.with_checks(closed, names, is_screen=True))
 
 
 def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:

@@ -28,7 +28,7 @@ from gradix._api.jit import (
     stages,
 )
 from gradix._api.jit.argument_roles import ArgumentRoles
-from gradix._api.jit.checked import CheckedTraced, checked, names_of, refuse_other, refuse_refs
+from gradix._api.jit.checked import CheckedTraced, checked, names_of, refuse_other, refuse_refs, screen_of
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import compared_by_identity
 from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, shardings_of, unplaced
@@ -267,14 +267,14 @@ class JitFunction(Generic[_Result]):
         types = [x.aval for x in without_refs(leaves)] if inside else avals
         jaxpr, consts, refs = stage_with_refs(flat, types, debug)
         closed, consts = hoist(jaxpr, consts)
-        closed, sites = checked(closed, settings.check)
+        plain, (closed, sites) = closed, checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
         kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
         traced = kind(self._owner, closed, consts, out["tree"], debug, avals,
                       donated=self._roles.donated(args, kwargs))
         if isinstance(traced, CheckedTraced):
             refuse_refs([*refs, *inside], self._name)
-            traced.sites = sites
+            traced.attach(sites, screen_of(plain, settings.check, traced.donated))
         if isinstance(traced, TracedWithRefs):
             traced.refs = sources(refs, inside)
         return traced

@@ -59,10 +59,14 @@ class Traced:
         if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
             self.call = _caller(self.program.call, self.out_tree)
 
+    def lowered_program(self) -> ClosedJaxpr:
+        """The program that is compiled for calls with concrete arrays."""
+        return self.jaxpr
+
     def _made(self, donated: tuple, options: Callable) -> Program:
         """The program, compiled with the options for its module."""
         start = time.perf_counter()
-        closed = simplify(self.jaxpr)
+        closed = simplify(self.lowered_program())
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
