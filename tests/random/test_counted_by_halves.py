@@ -75,3 +75,11 @@ def test_loops_draw_as_python_does():
         key, x = step(key, None)
         eager.append(np.asarray(x))
     np.testing.assert_allclose(compiled, eager, rtol=2e-6)
+
+
+def test_keys_of_rbg_split_so_in_both_halves_and_their_bits_stay():
+    key = random.key(7, impl="rbg")
+    keys, bits = [both(f, key) for f in (lambda k: random.key_data(random.split(k, 3)), lambda k: random.bits(k, (4,)))]
+    np.testing.assert_array_equal(keys, np.tile(random.key_data(random.split(random.key(7), 3)), 2))
+    with gradix.threefry_partitionable(True):
+        np.testing.assert_array_equal(bits, random.bits(key, (4,)))

@@ -10,7 +10,8 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.storage import U32, U64, emit_joined, emit_pair
+from gradix._ops.random.rbg import Rbg
+from gradix._ops.random.storage import U32, U64, emit_halves, emit_joined, emit_pair, emit_wide, halves, joined
 from gradix._ops.random.threefry import Threefry2x32, blocks, emit_blocks, key_words
 
 
@@ -54,6 +55,14 @@ def _emit_narrow(em, words, size: int, dtype):
     return _part(em, em.reshape(cut, (*lead, n * parts)), 0, size)
 
 
+def _emit_pairs(em, keys, n: int, dtype):
+    """`n` pairs of words of each key, each pair as one number of 64 bits."""
+    lead = keys.aval.shape
+    pairs = em.reshape(_emit_words(em, keys, 2 * n), (*lead, n, 2))
+    first, second = [em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)]
+    return emit_joined(em, first, second, dtype)
+
+
 class ThreefryByHalves(Threefry2x32):
     """The default generator's keys, whose new keys and bits are drawn by halves."""
 
@@ -72,10 +81,7 @@ class ThreefryByHalves(Threefry2x32):
         return words.reshape((*keys.shape, *shape))
 
     def emit_split(self, em, out, keys, shape):
-        n, lead = prod(shape), keys.aval.shape
-        pairs = em.reshape(_emit_words(em, keys, 2 * n), (*lead, n, 2))
-        first, second = [em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)]
-        return em.reshape_to(emit_joined(em, first, second, out.dtype), out)
+        return em.reshape_to(_emit_pairs(em, keys, prod(shape), out.dtype), out)
 
     def emit_bits(self, em, out, keys):
         """Bits along the last axis of `out`."""
@@ -84,3 +90,15 @@ class ThreefryByHalves(Threefry2x32):
         if width == 8:
             return emit_joined(em, _part(em, words, n, 2 * n), _part(em, words, 0, n), U64)
         return words if width == 4 else _emit_narrow(em, words, n, out.dtype)
+
+
+class RbgByHalves(Rbg):
+    """Bits from XLA's generator; new keys from both halves of a key are drawn by halves."""
+
+    def host_split(self, keys, shape):
+        pairs = _host_words(halves(keys), 2 * prod(shape)).view(U64)
+        return joined(np.moveaxis(pairs, -2, -1)).reshape((*keys.shape, *shape))
+
+    def emit_split(self, em, out, keys, shape):
+        new = [_emit_pairs(em, half, prod(shape), U64) for half in emit_halves(em, keys)]
+        return emit_wide(em, *[em.reshape(half, out.shape) for half in new], out)

@@ -10,12 +10,13 @@ from typing import Any
 
 from gradix._base import config
 from gradix._core import dtypes
-from gradix._ops.random.counted_by_halves import ThreefryByHalves
+from gradix._ops.random.counted_by_halves import RbgByHalves, ThreefryByHalves
 from gradix._ops.random.counters import CounterBased, philox2x32, philox4x32, threefry4x32
 from gradix._ops.random.rbg import Rbg, UnsafeRbg
 from gradix._ops.random.threefry import Threefry2x32
 
-BY_HALVES = "fry by halves"         # of keys of "fry", where jax_threefry_partitionable is off
+# Which generator the keys of another one are given to where jax_threefry_partitionable is off.
+BY_HALVES = {"fry": "fry by halves", "rbg": "rbg by halves"}
 _options = config.state
 
 
@@ -30,7 +31,8 @@ class Composed:
 
 GENERATORS: dict[str, Any] = {
     "fry": Threefry2x32(),
-    BY_HALVES: ThreefryByHalves(),
+    BY_HALVES["fry"]: ThreefryByHalves(),
+    BY_HALVES["rbg"]: RbgByHalves(),
     "fry4": CounterBased(threefry4x32, 4, 4, dtypes.KeyType("fry4").physical, seed_is_key=True),
     "phx2": CounterBased(philox2x32, 1, 2, dtypes.KeyType("phx2").physical),
     "phx4": CounterBased(philox4x32, 2, 4, dtypes.KeyType("phx4").physical),
@@ -42,7 +44,7 @@ GENERATORS: dict[str, Any] = {
 def parameter_of(dtype) -> str:
     """The parameter `impl` of primitives that use keys of this dtype, under the options in force."""
     impl = getattr(dtype, "_impl", "fry")               # what is no key is refused by the primitive
-    return BY_HALVES if impl == "fry" and not _options.jax_threefry_partitionable else impl
+    return impl if _options.jax_threefry_partitionable else BY_HALVES.get(impl, impl)
 
 
 def draws_together(dtype) -> bool:

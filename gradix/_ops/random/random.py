@@ -29,7 +29,7 @@ def _check_key(name: str, aval, impl: str | None = None) -> None:
         raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
                         f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
                         "random.wrap_key_data(raw).")
-    if impl is not None and impl != aval.dtype._impl and (impl, aval.dtype._impl) != (BY_HALVES, "fry"):
+    if impl not in (None, aval.dtype._impl, BY_HALVES.get(aval.dtype._impl)):
         raise TypeError(f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
                         f"{aval.dtype._impl!r}.")
 
