@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = ["backend_xla_version", "backends", "clear_backends", "clear_in_memory
            "get_compile_options", "get_default_device", "register_backend_cache", "register_backend_factory"]
 
 
+@lru_cache(maxsize=0)           # Nothing is kept; programs call its `cache_clear` after they set flags.
 def get_backend(platform=None):
     """The client of a platform, by default of the fastest present.
 

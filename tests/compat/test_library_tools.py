@@ -130,6 +130,8 @@ def test_types_above_arrays_are_evaluated_and_not_traced():
 def test_clients_and_the_mesh_in_force():
     client = backend.get_backend("cpu")
     assert client.platform == "cpu" and client in backend.backends().values() and backend.get_backend(client) is client
+    backend.get_backend.cache_clear()                       # What libraries do after they set flags.
+    assert backend.get_backend("cpu") is client
     assert backend.get_default_device() in gradix.devices() and backend.backend_xla_version() is None
     mesh = gradix.make_mesh((1,), ("x",), devices=gradix.devices()[:1])
     assert pxla.thread_resources.env.physical_mesh.empty
