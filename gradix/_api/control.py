@@ -162,8 +162,11 @@ def branches_on(index, functions, operands, what: str, names, order):
         functions, operands = [bound_refs(f, leaves, tree) for f in functions], without_refs(leaves)
         leaves, tree = flatten(operands)
     leaves = arrays(what, leaves, tree, "operand ")
-    flats = [Flattened(f, tree.children(), what) for f in functions]
-    staged: dict[int, Any] = {k: flats[k].stage_with_refs([x.aval for x in leaves]) for k in order}
+    distinct = {id(functions[k]): functions[k] for k in order}          # A function given twice is traced once.
+    flat_of = {i: Flattened(f, tree.children(), what) for i, f in distinct.items()}
+    traced = {i: flat.stage_with_refs([x.aval for x in leaves]) for i, flat in flat_of.items()}
+    flats = [flat_of[id(f)] for f in functions]
+    staged: dict[int, Any] = {k: traced[id(functions[k])] for k in order}
     check_branches(what, [names[k] for k in order], [functions[k] for k in order], [flats[k].out_tree for k in order],
                    [staged[k][0].out_avals[:flats[k].out_tree.num_leaves] for k in order])
     refs = written(*[staged[k][2] for k in order])

@@ -9,7 +9,7 @@ import numpy as np
 from gradix._base import config as _config, events
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, copied
 from gradix._core.array_layouts import Format, row_major
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
@@ -36,7 +36,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             choice open.
         src: where the arrays come from; accepted, not needed.
         donate: whether the old arrays are given up, True or False or a tree prefix of these.
-        may_alias: whether the new arrays may share the memory of the old; they do where they can.
+        may_alias: whether the new arrays may share the memory of the old; they do where they can, unless it is False.
 
     Raises:
         ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be divided so.
@@ -50,10 +50,16 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     places = [device] * len(leaves) if _is_place(device) else flatten_axes("device_put device", tree, device)
     given_up = [donate] * len(leaves) if isinstance(donate, bool) else flatten_axes("device_put donate", tree, donate)
     out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
+    if may_alias is False:
+        out = [copied(new) if type(new) is ArrayImpl and _shares(old, new) else new for old, new in zip(leaves, out)]
     for old, new, gone in zip(leaves, out, given_up):
         if gone and type(old) is ArrayImpl and new is not old and new._host is not old._host:
             old.delete()
     return tree.unflatten(out)
+
+
+def _shares(old, new: ArrayImpl) -> bool:
+    return new is old or (type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer)
 
 
 def _is_place(x) -> bool:

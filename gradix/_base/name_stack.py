@@ -10,17 +10,17 @@ class Scope(NamedTuple):
 
     name: str
 
-    def wrap(self, rest: str | None) -> str:
-        return self.name if rest is None else f"{self.name}/{rest}"
+    def put_before(self, parts: list[str]) -> None:
+        parts.insert(0, self.name)
 
 
 class Transform(NamedTuple):
-    """A transformation: what is named after it is written between its parentheses."""
+    """A transformation: the first name after it is written between its parentheses."""
 
     name: str
 
-    def wrap(self, rest: str | None) -> str:
-        return f"{self.name}({rest or ''})"
+    def put_before(self, parts: list[str]) -> None:
+        parts[:1] = [f"{self.name}({parts[0] if parts else ''})"]
 
 
 class Tag(NamedTuple):
@@ -28,8 +28,8 @@ class Tag(NamedTuple):
 
     attributes: tuple[tuple[str, str | None], ...]
 
-    def wrap(self, rest: str | None) -> str | None:
-        return rest
+    def put_before(self, parts: list[str]) -> None:
+        pass
 
 
 class NameStack:
@@ -96,10 +96,10 @@ class NameStack:
     def __str__(self) -> str:
         text = self._text
         if text is None:
-            rest: str | None = None
+            parts: list[str] = []
             for entry in reversed(self.stack):
-                rest = entry.wrap(rest)
-            text = self._text = rest or ""
+                entry.put_before(parts)
+            text = self._text = "/".join(parts)
         return text
 
     def __repr__(self) -> str:

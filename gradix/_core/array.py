@@ -74,6 +74,7 @@ class DeviceHooks:
 
     fetch: Any
     put: Any
+    runtime: Any
 
 
 _device = DeviceHooks()
@@ -114,6 +115,13 @@ def shared(a: ArrayImpl) -> ArrayImpl:
 def is_shared(a: ArrayImpl) -> bool:
     """Whether the array stands for a number wherever that number is met, so that its memory must stay."""
     return id(a) in _shared
+
+
+def copied(a: ArrayImpl) -> ArrayImpl:
+    """An array of the same value that may be deleted or donated without loss to `a`."""
+    buffer = a._buffer
+    host = a.host if buffer is None else a._host
+    return ArrayImpl(host, a.aval, None if buffer is None else _device.runtime.copied(buffer))
 
 
 def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:

@@ -58,6 +58,7 @@ from gradix._runtime.xla_program import (
 from gradix._runtime.xla_sharded import (
     PartitionedExecutable as PartitionedExecutable,
     compile_partitioned as compile_partitioned,
+    copied as copied,
     gather as gather,
     join as join,
     layout_of as layout_of,

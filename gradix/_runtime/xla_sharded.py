@@ -139,6 +139,13 @@ def move(buffer, aval, sharding: Sharding):
                                                             [copies])[0]
 
 
+def copied(buffer):
+    """The same values at the same places, in memory of their own."""
+    native = buffer._sharding
+    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [native._internal_device_list], [native],
+                                                            [_jax.ArrayCopySemantics.ALWAYS_COPY])[0]
+
+
 def join(buffers: Sequence, aval, sharding: Sharding):
     """One array over several devices of buffers that lie there already, in the sharding's order."""
     where = layout_of(sharding, aval.ndim)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, wrap_host
+from gradix._core.array import ArrayImpl, as_array, copied, is_shared, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, SUPPORTED
 from gradix._core.operators import Array
@@ -27,7 +27,7 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     Args:
         object: the values: nested lists may hold arrays and traced arrays.
         dtype: the dtype; by default that of the values, at most 32 bits wide unless x64 is enabled.
-        copy: whether the result may share memory with `object`: arrays are immutable, so it has no visible effect.
+        copy: whether the result may be donated or deleted without loss to `object`.
         order: 'K' only: arrays have one memory layout.
         ndmin: least number of axes; axes of size 1 are put in front.
         device: the device, or sharding, the array goes to.
@@ -43,7 +43,6 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
         >>> jnp.array([1, 2.5])
         Array([1. , 2.5], dtype=float32)
     """
-    del copy
     if args:
         raise TypeError(f"array takes object and dtype as positional arguments, got {2 + len(args)}.")
     if order is not None and order != "K":
@@ -53,6 +52,8 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     x = _converted(object, dtype)
     if x.aval.ndim < ndmin:
         x = raise_rank(x, ndmin)
+    if copy and type(x) is ArrayImpl and (x is object or is_shared(x)):
+        x = copied(x)
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
@@ -64,7 +65,7 @@ def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None
         a: the values, as for `array`.
         dtype: the dtype to convert to.
         order: None or 'K'.
-        copy: has no visible effect: arrays are immutable.
+        copy: whether the result may be donated or deleted without loss to `a`; by default it is `a` where it can be.
         device: the device, or sharding, the array goes to.
         out_sharding: the sharding of the result.
 
@@ -73,7 +74,7 @@ def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None
         >>> jnp.asarray([True, False])
         Array([ True, False], dtype=bool)
     """
-    if isinstance(a, Array) and dtype is None and device is None and out_sharding is None:
+    if isinstance(a, Array) and dtype is None and device is None and out_sharding is None and not copy:
         return a
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "asarray", stacklevel=3)
@@ -262,7 +263,7 @@ def copy(a, order: str | None = None) -> Array:
     x = as_operand("copy", a)
     if order not in (None, "K"):
         raise NotImplementedError(f"copy: only order='K' is supported, got order={order!r}.")
-    return ArrayImpl(x._host, x.aval, x._buffer) if type(x) is ArrayImpl else x
+    return copied(x) if type(x) is ArrayImpl else x
 
 
 def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:

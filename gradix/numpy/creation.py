@@ -10,7 +10,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.aval import seen
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
@@ -30,6 +30,13 @@ def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
         x = lax.full_like(lax.full(shape, number(0, _BYTE)), value, dtype)
     else:
         x = lax.full(shape, number(value, dtype))
+    return _placed(x, device, out_sharding)
+
+
+def _placed(x, device, out_sharding) -> Array:
+    """What a constructor gives: an array of its own, though numbers are kept, where it is asked for."""
+    if type(x) is ArrayImpl and is_shared(x):
+        x = copied(x)
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
@@ -112,7 +119,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
         if common_shape("full", value, lax.full(shape, number(0, value.aval.dtype))) != shape:
             raise ValueError(f"full: a fill_value of shape {value.aval.shape} does not broadcast to shape {shape}.")
         x = broadcast_to(value, tuple([as_int(n) for n in shape]))
-    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+    return _placed(x, device, out_sharding)
 
 
 def _value_of(name: str, value, dtype):
@@ -216,7 +223,7 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
     is_free = device is None and out_sharding is None and shape is None
     if is_free and seen.divisions and type(a) is ArrayImpl and a.aval.division is not None:
         out_sharding = a.sharding                   # as the array is that it is like
-    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+    return _placed(x, device, out_sharding)
 
 
 # -- functions of the index ----------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_compiled_programs_and_listings_name_the_scopes_of_operations():
 
 def test_derivatives_and_mapped_functions_keep_the_scopes():
     text = gradix.jit(gradix.vmap(gradix.grad(scoped))).lower(gradix.numpy.ones(3)).as_text(debug_info=True)
-    assert '"jit(scoped)/vmap(jvp(outer/inner))/cos"(' in text
+    assert '"jit(scoped)/vmap(jvp(outer))/inner/cos"(' in text
 
 
 def test_scopes_of_one_thread_are_not_those_of_another():

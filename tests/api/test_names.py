@@ -135,10 +135,10 @@ def test_interpreters_keep_and_give_names():
 
 def test_name_stacks_are_values():
     stack = source_info_util.new_name_stack("a").transform("jvp").extend("b")
-    assert str(stack) == "a/jvp(b)" and str(stack + source_info_util.new_name_stack("c")) == "a/jvp(b/c)"
+    assert str(stack) == "a/jvp(b)" and str(stack + source_info_util.new_name_stack("c")) == "a/jvp(b)/c"
     assert stack == source_info_util.new_name_stack("a").transform("jvp").extend("b") and hash(stack) == hash(stack.extend(()))
     with source_info_util.set_name_stack(stack), source_info_util.extend_name_stack("d"):
-        assert str(source_info_util.current_name_stack()) == "a/jvp(b/d)"
+        assert str(source_info_util.current_name_stack()) == "a/jvp(b)/d"
         with source_info_util.reset_name_stack(), source_info_util.transform_name_stack("f"):
             assert str(source_info_util.current_name_stack()) == "f()"
     assert not source_info_util.current_name_stack()

@@ -323,3 +323,21 @@ def test_dataclass_paths_in_errors():
         tree.map(lambda x, y: x, Net([1], 2), Net((1,), 2))
     with pytest.raises(ValueError, match=r"metadata of Net: \('a',\) in tree, \('b',\)"):
         tree.map(lambda x, y: x, Net(1, 2, "a"), Net(1, 2, "b"))
+
+
+def test_transpose_counts_leaves_and_keeps_nodes_whose_data_hold_a_structure():
+    @tree_util.register_pytree_node_class
+    class Held:
+        def __init__(self, value):
+            self.leaves, self.structure = tree.flatten(value)
+
+        def tree_flatten(self):
+            return self.leaves, self.structure
+
+        @classmethod
+        def tree_unflatten(cls, structure, leaves):
+            return cls(tree.unflatten(structure, list(leaves)))
+
+    outer = tree.structure(Held({"a": 1, "b": 2}))
+    turned = tree.transpose(outer, tree.structure([1, 2]), Held({"a": [3, 4], "b": [5, 6]}))
+    assert [t.leaves for t in turned] == [[3, 5], [4, 6]]

@@ -9,7 +9,6 @@ from gradix._api.arguments import as_names, as_numbers, check_callable, debug_in
 from gradix._api.flat_functions import arrays, named_as
 from gradix._api.refs import bound_refs, give_back, without_refs
 from gradix._base.tree import tree_flatten as flatten
-from gradix._control.custom_jvp import top_trace
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
 from gradix._core.trace import bind
@@ -50,8 +49,6 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
             return checkpoint(bound_refs(_spread(fun, static, named), leaves, tree), prevent_cse=prevent_cse,
                               policy=policy)(*without_refs(leaves))
         leaves = arrays("checkpoint", leaves, tree, "argument ")
-        if top_trace(leaves) is None:
-            return fun(*args, **kwargs)
         out: dict = {}
 
         def flat(*xs):
