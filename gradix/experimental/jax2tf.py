@@ -104,10 +104,17 @@ def _tf_dtype(x):
     return None if hasattr(x, "dtype") else tf.as_dtype(as_array(x).dtype)
 
 
+def _texts(leaves, args: tuple, shapes) -> list:
+    """The shape asked for of each leaf; one for each argument may stand in a list too."""
+    if shapes is None:
+        return [None] * len(leaves)
+    is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
+    return broadcast_prefix(tuple(shapes) if isinstance(shapes, list) else shapes, args, is_leaf=is_spec)
+
+
 def _specs(leaves, tree, args, shapes, constraints) -> list:
     """The types to export for: TensorFlow's shapes, with symbolic dimensions as the texts say."""
-    is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
-    texts = broadcast_prefix(shapes, args, is_leaf=is_spec) if shapes is not None else [None] * len(leaves)
+    texts = _texts(leaves, args, shapes)
     scope = SymbolicScope(constraints)
     out = []
     for i, (x, text) in enumerate(zip(leaves, texts)):
@@ -171,10 +178,8 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
         '(2*b,)'
     """
     def evaluate(*args):
-        is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
         leaves, tree = tree_flatten(args)
-        texts = broadcast_prefix(polymorphic_shapes, args,
-                                 is_leaf=is_spec) if polymorphic_shapes is not None else [None] * len(leaves)
+        texts = _texts(leaves, args, polymorphic_shapes)
         scope = SymbolicScope()
         specs = [ShapeDtypeStruct(symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope),
                                   as_array(x).dtype)

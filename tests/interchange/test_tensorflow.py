@@ -53,7 +53,7 @@ def test_complex_gradients_are_tensorflows(tf):
 def test_saved_models_serve_all_sizes(tf, tmp_path):
     module = tf.Module()
     module.w = tf.Variable(W)
-    f = jax2tf.convert(model, polymorphic_shapes=(None, "b, _"))
+    f = jax2tf.convert(model, polymorphic_shapes=[None, "b, _"])
     module.f = tf.function(lambda x: f({"w": module.w}, x), autograph=False, input_signature=[tf.TensorSpec([None, 3], tf.float32)])
     tf.saved_model.save(module, str(tmp_path), options=tf.saved_model.SaveOptions(experimental_custom_gradients=True))
     loaded = tf.saved_model.load(str(tmp_path))
