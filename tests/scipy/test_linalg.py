@@ -262,3 +262,8 @@ def test_what_is_refused_says_why(name):
     call, error, words = REFUSED[name]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_the_exponential_of_zero_meets_no_infinity():
+    with gradix.debug_infs(True), gradix.debug_nans(True):
+        np.testing.assert_allclose(linalg.expm(jnp.zeros((2, 3, 3))), [np.eye(3)] * 2, rtol=1e-6)

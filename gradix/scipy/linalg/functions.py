@@ -62,7 +62,7 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
         return a
     limit, coefficients = _PADE[real]
     norm = jnp.max(jnp.sum(abs(lax.stop_gradient(a)), axis=-2), axis=-1)
-    needed = jnp.maximum(0, jnp.ceil(jnp.log2(norm / limit)))
+    needed = jnp.ceil(jnp.log2(jnp.maximum(norm / limit, 1)))           # of a matrix of zeros none, without log2(0)
     count = convert(jnp.minimum(needed, max_squarings), np.dtype("int32"))
     p, q = _pade(a * convert(jnp.exp2(-convert(count, real)), dtype)[..., None, None], coefficients)
     out = solve_triangular(q, p) if upper_triangular else jnp.linalg.solve(q, p)
