@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import errors, options
+from . import absl_flags, errors, options
 
 __all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", *options.CONTEXT_MANAGERS] + [
     "checking_leaks", "disable_jit", "transfer_guard",
@@ -242,6 +242,17 @@ class Config:
     def x64_enabled(self) -> bool:
         """Whether 64-bit types are enabled in this thread."""
         return state.jax_enable_x64
+
+    def config_with_absl(self) -> None:
+        """Define a flag of absl for each option; `absl.app.run` sets those that are on the command line."""
+        absl_flags.after_start(absl_flags.define(self._flags()), self.update)
+
+    def parse_flags_with_absl(self) -> None:
+        """Define a flag of absl for each option, and set those that are on the command line at once."""
+        absl_flags.read_now(absl_flags.define(self._flags()), self.update)
+
+    def _flags(self) -> dict[str, Any]:
+        return {name: value for name, value in self.values.items() if name.startswith("jax_")}
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -145,7 +145,10 @@ def formatted(self, spec: str) -> str:
         return format(repr(self), spec)
     host = np.asarray(self.host)
     if not host.ndim:
-        return format(host[()] if spec or host.dtype.kind != "V" else str(host), spec)
+        value = host[()]
+        if host.dtype.isbuiltin != 1:                           # of types that know no formats
+            value = float(value) if host.dtype in dtypes.FLOAT else int(value)
+        return format(value, spec)
     if spec:
         raise TypeError(f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply "
                         "to arrays without axes. Print with gradix.numpy.printoptions, or format the elements.")

@@ -29,6 +29,12 @@ class OrderedDebugEffect(Effect):
     __slots__ = ()
 
 
+class SinkEffect(Effect):
+    """A `dce_sink`: what it is given counts as used."""
+
+    __slots__ = ()
+
+
 class IOEffect(Effect):
     """An `io_callback`: kept, in no particular order."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from gradix._base import config
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.divisions import entries
+from gradix._core.effects import SinkEffect
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
@@ -121,6 +122,34 @@ class OptimizationBarrier(Primitive):
         return em.ops("optimization_barrier", outs, *xs)
 
 
+class Sink(Primitive):
+    """A use of the operands that has no result, so that they are not left out as dead."""
+
+    multiple_results = effectful = True
+    _EFFECTS = frozenset({SinkEffect()})
+
+    def effects(self, params):
+        return self._EFFECTS
+
+    def abstract(self, *xs, prevent_mlir_dce):
+        return []
+
+    def host(self, *xs, prevent_mlir_dce):
+        return []
+
+    def jvp(self, primals, tangents, **params):
+        return bind(self, primals, params), []
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), []
+
+    def divide(self, mesh, avals, outs, params):
+        return []
+
+    def lower(self, em, outs, *xs, prevent_mlir_dce):
+        return []
+
+
 def _attributes(name: str, value):
     """Set by `set_xla_metadata`."""
     if value is not None and not isinstance(value, tuple):
@@ -134,6 +163,27 @@ stop_gradient_p = StopGradient("stop_gradient")
 name_p = Name("name")
 xla_metadata_value_p = XlaMetadataValue("xla_metadata_value")
 optimization_barrier_p = OptimizationBarrier("optimization_barrier")
+dce_sink_p = Sink("dce_sink")
+
+
+def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
+    """Count the arrays of a pytree as used, so that what computes them stays in jaxprs and lowered programs.
+
+    Args:
+        val: a pytree of arrays.
+        prevent_mlir_dce: accepted for compatibility: operations of lowered programs stay where they are written.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import lax
+        >>> gradix.make_jaxpr(lambda x: (lax.dce_sink(x * 2), x)[1])(1.0)
+        { lambda ; a:f32[]. let
+            b:f32[] = mul a 2.0:f32[]
+            dce_sink[prevent_mlir_dce=False] b
+          in (a,) }
+    """
+    leaves, _ = tree_flatten(val)
+    bind(dce_sink_p, arrays("dce_sink", *leaves), {"prevent_mlir_dce": bool(prevent_mlir_dce)})
 
 
 def optimization_barrier(operand, /):

@@ -74,7 +74,8 @@ with on_demand(globals()):
     from gradix._ops.fft import fft as fft, fft_p as fft_p, FftType as FftType
     from gradix._ops.indexing.gather import gather as gather, gather_p as gather_p, index_take as index_take
     from gradix._ops.markers import (
-        name_p as name_p, optimization_barrier as optimization_barrier,
+        dce_sink as dce_sink, dce_sink_p as dce_sink_p, name_p as name_p,
+        optimization_barrier as optimization_barrier,
         optimization_barrier_p as optimization_barrier_p, stop_gradient_p as stop_gradient_p,
     )
     from gradix._ops.dimension_values import dim_as_value_p as dim_as_value_p

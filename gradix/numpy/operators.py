@@ -111,7 +111,10 @@ def _matmul(self, other):
     if isinstance(other, Array):
         a, b = self.aval, other.aval
         if a.ndim == 2 and b.ndim == 2 and a.dtype is b.dtype and not (a.weak_type or b.weak_type):
-            return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
+            try:
+                return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
+            except TypeError:
+                pass                                            # which `matmul` says in its own words
         return products.matmul(self, other)
     return products.matmul(self, other) if _is_operand(other) else NotImplemented
 

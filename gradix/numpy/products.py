@@ -59,7 +59,10 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     x = a if isinstance(a, Array) else as_operand("matmul", a)
     y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
-        return contract(x, y, MATRICES, precision, preferred_element_type)
+        try:
+            return contract(x, y, MATRICES, precision, preferred_element_type)
+        except TypeError as error:
+            raise _in_terms_of("matmul", a, b, 0, error) from None
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
@@ -67,8 +70,21 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
     x = lax.squeeze(x, drop_x) if drop_x else x
     y = lax.squeeze(y, drop_y) if drop_y else y
-    out = contract(x, y, numbers, precision, preferred_element_type)
+    try:
+        out = contract(x, y, numbers, precision, preferred_element_type)
+    except TypeError as error:
+        raise _in_terms_of("matmul", a, b, max(np.ndim(b) - 2, 0), error) from None
     return out if order is None else lax.transpose(out, order)
+
+
+def _in_terms_of(name: str, a, b, axis: int, error: TypeError) -> TypeError:
+    """The error of a contraction in terms of the function that was called: over the last axis of `a` and one of `b`."""
+    x, y = np.shape(a), np.shape(b)
+    if not x or not y or x[-1] == y[axis]:
+        return error
+    return TypeError(f"{name}: shapes {x} and {y} do not fit: the products are summed over axis {len(x) - 1} of the "
+                     f"first, of size {x[-1]}, and axis {axis} of the second, of size {y[axis]}. Transpose one of "
+                     "them, or check which axes were meant.")
 
 
 @lru_cache(4096)
@@ -125,7 +141,10 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
     x, y = as_operand("dot", a), as_operand("dot", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
-    return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+    try:
+        return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+    except TypeError as error:
+        raise _in_terms_of("dot", a, b, max(n - 2, 0), error) from None
 
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
@@ -135,6 +154,9 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
         a, b: arrays whose last axes have one size, or scalars.
         precision, preferred_element_type: as for `lax.dot_general`.
 
+    Raises:
+        TypeError: the sizes of the last axes differ.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.inner(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
@@ -143,7 +165,10 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     x, y = as_operand("inner", a), as_operand("inner", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (n - 1,)) if m and n else ((), ())
-    return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+    try:
+        return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+    except TypeError as error:
+        raise _in_terms_of("inner", a, b, n - 1, error) from None
 
 
 @replayed
@@ -154,13 +179,20 @@ def vdot(a, b, *, precision=None, preferred_element_type=None) -> Array:
         a, b: arrays of as many elements.
         precision, preferred_element_type: as for `lax.dot_general`.
 
+    Raises:
+        TypeError: the numbers of elements differ.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
         Array(1.+0.j, dtype=complex64)
     """
     x, y = as_operand("vdot", a), as_operand("vdot", b, 1)
-    return dot(ravel(_conjugated(x)), ravel(y), precision=precision, preferred_element_type=preferred_element_type)
+    first, second = ravel(_conjugated(x)), ravel(y)
+    try:
+        return contract(first, second, (((0,), (0,)), ((), ())), precision, preferred_element_type)
+    except TypeError as error:
+        raise _in_terms_of("vdot", first, second, 0, error) from None
 
 
 def _conjugated(x):
@@ -301,7 +333,13 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
                        preferred_element_type=preferred_element_type)
     x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
     left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
-    return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)
+    try:
+        return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)
+    except TypeError as error:
+        sizes = [tuple([v.aval.shape[i] for i in summed]) for v, summed in ((x, left), (y, right))]
+        raise error if sizes[0] == sizes[1] else TypeError(
+            f"tensordot: shapes {x.aval.shape} and {y.aval.shape} do not fit: the products are summed over the axes "
+            f"{left} of the first, of sizes {sizes[0]}, and {right} of the second, of sizes {sizes[1]}.") from None
 
 
 def _tensordot_axes(axes, x: tuple, y: tuple):

@@ -120,3 +120,19 @@ def test_8_bit_floats_are_sorted_with_nan_last():
     np.testing.assert_array_equal(jnp.sort(x).astype(float), [-np.inf, -0.0, 0.25, 1.5, np.inf, NAN])
     assert jnp.argsort(x).tolist() == [3, 2, 4, 1, 5, 0]
     assert float(jnp.nanmedian(x)) == 0.25 and jnp.isnan(jnp.median(x))
+
+
+@pytest.mark.parametrize("name, call", [
+    ("matmul", lambda a, b: a @ b), ("matmul", jnp.matmul), ("dot", jnp.dot), ("inner", lambda a, b: jnp.inner(a, b.T)),
+    ("tensordot", lambda a, b: jnp.tensordot(a, b, 1)), ("matmul", lambda a, b: jnp.stack([a, a]) @ b),
+    ("matmul", lambda a, b: a @ b.astype("int32")), ("matmul", lambda a, b: gradix.jit(lambda a, b: a @ b)(a, b))])
+def test_sizes_that_do_not_fit_are_told_in_terms_of_the_function(name, call):
+    with pytest.raises(TypeError) as error:
+        call(jnp.ones((3, 4)), jnp.ones((3, 4)))
+    text = str(error.value)
+    assert text.startswith(f"{name}: shapes ") and "(3, 4)" in text and "dot_general" not in text
+
+
+def test_formats_of_narrow_types():
+    assert [f"{jnp.asarray(2.5, d)} {jnp.asarray(2, d):.1f}" for d in ("bfloat16", "float8_e5m2")] == ["2.5 2.0"] * 2
+    assert f"{jnp.bfloat16(2)}" == "2.0" and f"{jnp.asarray(3, 'int4')}" == "3"
