@@ -43,7 +43,7 @@ def test_only_the_users_frames_are_shown(tmp_path, launcher):
     shown = dying(tmp_path, launcher=launcher)
     files = [line.split('"')[1] for line in shown.splitlines() if line.startswith("  File")]
     assert [os.path.basename(f) for f in files] == ["program.py"] * 4 and "in layer" in shown
-    assert "TypeError: dot_general requires" in shown and "JAX_TRACEBACK_FILTERING=off" in shown.splitlines()[-1]
+    assert "TypeError: dot: shapes" in shown and "JAX_TRACEBACK_FILTERING=off" in shown.splitlines()[-1]
 
 
 def test_causes_are_shortened_too(tmp_path):
