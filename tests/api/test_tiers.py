@@ -1,5 +1,4 @@
 """The tiers before the whole compilation: what runs by them, how often, and that nothing else is different."""
-import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._api.jit.tiers import HOST_CALLS
+from gradix._base.config import override
 from gradix._runtime import xla
 
 
@@ -81,14 +81,8 @@ def test_the_environment_chooses_the_tier():
 
 # -- sizes of jit(symbolic=...) ------------------------------------------------------------------------------------
 
-@contextlib.contextmanager
 def _calls(n: int):
-    before = gradix.config.gradix_quick_calls
-    gradix.config.update("gradix_quick_calls", n)
-    try:
-        yield
-    finally:
-        gradix.config.update("gradix_quick_calls", before)
+    return override("gradix_quick_calls", n)
 
 
 def _layer(w, x):
