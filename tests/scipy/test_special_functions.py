@@ -102,6 +102,23 @@ def test_edges_of_several_arguments():
         np.testing.assert_allclose(special.betaln(1e-3, 1e8), -np.log(1e-3) - 1e-3 * (np.log(1e8) + np.euler_gamma), rtol=1e-6)
 
 
+def test_logarithms_of_chances_keep_their_digits():
+    """Above 0 the other tail is the result; far below, the derivative is -x; logit near one half is a difference."""
+    x = np.concatenate([line(-9, 9), line(-200, 0)])
+    for wide, eps in ((False, 2**-23), (True, 2**-52)):
+        with gradix.enable_x64(wide):
+            at = x.astype("float64" if wide else "float32")
+            near = at[at > -9]
+            np.testing.assert_allclose(np.asarray(special.log_ndtr(near)), reference.log_ndtr(near.astype(float)),
+                                       rtol=300 * eps)
+            slopes = np.asarray(gradix.vmap(gradix.grad(special.log_ndtr))(at))
+            ratio = np.sqrt(2 / np.pi) / reference.erfcx(-at.astype(float) / np.sqrt(2))
+            np.testing.assert_allclose(slopes, ratio, rtol=3000 * eps, atol=4 * np.finfo(at.dtype).tiny)
+            p = (0.5 + np.concatenate([both(spread(1e-5, 0.49))])).astype(at.dtype)
+            np.testing.assert_allclose(np.asarray(special.logit(p)), reference.logit(p.astype(float)), rtol=16 * eps)
+    assert float(gradix.grad(gradix.grad(special.log_ndtr))(-1e30)) == -1
+
+
 @pytest.mark.parametrize("x64", [False, True])
 def test_complex_gamma(x64):
     z = line(-8, 20, 100) + 1j * np.concatenate([line(-9, 9, 50), spread(1e-3, 50, 50)])

@@ -38,7 +38,9 @@ expit = _of_floats("expit", lax.logistic, "1 / (1 + e⁻ˣ).",
 
 @custom_jvp
 def _logit(x):
-    return lax.log(x / (1 - x))
+    # Near one half the odds are close to 1, and log1p of what they are more keeps the digits.
+    middle = lax.max(lax.min(x, number(0.75, x.aval.dtype)), number(0.25, x.aval.dtype))
+    return where(middle == x, lax.log1p((2 * middle - 1) / (1 - middle)), lax.log(x / (1 - x)))
 
 
 @_logit.defjvp
@@ -176,32 +178,36 @@ def log_ndtr(x, series_order: int = 3) -> Array:
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _log_ndtr(x, series_order):
-    lower, upper = (-20.0, 8.0) if x.aval.dtype.itemsize == 8 else (-10.0, 5.0)
-    far = _asymptotic(lax.min(x, number(lower, x.aval.dtype)), series_order)
-    near = lax.log(_ndtr(lax.max(x, number(lower, x.aval.dtype))))
-    return where(x > upper, -_ndtr(-x), where(x > lower, near, far))
+    lower, zero = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype), number(0.0, x.aval.dtype)
+    far = _asymptotic(lax.min(x, lower), series_order)
+    near = lax.log(_ndtr(lax.max(x, lower)))
+    # Above 0 the logarithm is as small as the other tail, which ndtr(x) has rounded away.
+    above = lax.log1p(-_ndtr(-lax.max(x, zero)))
+    return where(x > 0, above, where(x > lower, near, far))
 
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(series_order, primals, tangents):
     (x,), (t,) = primals, tangents
     y = _log_ndtr(x, series_order)
-    return y, t * lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))        # density / ndtr
+    near = lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))                # density / ndtr
+    # The exponents cancel far below 0, where the series has the density divided out.
+    far = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
+    low = lax.min(x, far)
+    return y, t * where(x < far, -low / _series(low, max(series_order, 10)), near)
 
 
 def _asymptotic(x, order: int):
-    """log of the density over −x, times 1 − 1/x² + 3/x⁴ − … (Abramowitz and Stegun 26.2.12)."""
-    even: Any
-    odd: Any
-    even = odd = number(0.0, x.aval.dtype)
-    square, power, factor = x * x, number(1.0, x.aval.dtype), 1.0
-    for n in range(1, order + 1):
-        power, factor = power * square, factor * (2 * n - 1)
-        if n % 2:
-            odd = odd + factor / power
-        else:
-            even = even + factor / power
-    return -(square / 2) - lax.log(-x) - 0.5 * math.log(2 * math.pi) + lax.log(1 + even - odd)
+    """log of the density over −x, times the series."""
+    return -(x * x / 2) - lax.log(-x) - 0.5 * math.log(2 * math.pi) + lax.log(_series(x, order))
+
+
+def _series(x, order: int):
+    """1 − 1/x² + 3/x⁴ − 15/x⁶ … (Abramowitz and Stegun 26.2.12), from within, so that no power overflows."""
+    inverse, total = 1 / x, lax.full_like(x, 1)
+    for n in range(order, 0, -1):
+        total = 1 - (2 * n - 1) * (inverse * inverse) * total
+    return total
 
 
 def softmax(x, /, *, axis=None) -> Array:
