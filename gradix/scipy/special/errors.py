@@ -39,8 +39,9 @@ expit = _of_floats("expit", lax.logistic, "1 / (1 + e⁻ˣ).",
 @custom_jvp
 def _logit(x):
     # Near one half the odds are close to 1, and log1p of what they are more keeps the digits.
-    middle = lax.max(lax.min(x, number(0.75, x.aval.dtype)), number(0.25, x.aval.dtype))
-    return where(middle == x, lax.log1p((2 * middle - 1) / (1 - middle)), lax.log(x / (1 - x)))
+    close = abs(x - 0.5) < 0.25
+    middle = where(close, x, 0.5)
+    return where(close, lax.log1p((2 * middle - 1) / (1 - middle)), lax.log(x / (1 - x)))
 
 
 @_logit.defjvp
