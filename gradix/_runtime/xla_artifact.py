@@ -152,7 +152,7 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals,
     Args:
         text: of a module whose `main` may have symbolic shapes.
         given: the values of its first arguments, int32 scalars.
-        in_avals: the types of the others, of fixed shapes; likewise `out_avals`.
+        in_avals: the types of the others, of fixed shapes, or tokens; likewise `out_avals`.
         unused: makes a name of a function unique.
 
     Returns:

@@ -15,12 +15,14 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver, check_constraints
+from gradix._core.effects import io_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_front
 from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._runtime import xla_artifact
 from gradix._stablehlo.dimensions import is_open
+from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import tensor_type
 from gradix.export import shardings
 
@@ -48,12 +50,23 @@ class CallExported(Primitive):
     """The results of an exported program for arguments whose types fit it."""
 
     multiple_results = True
+    effectful = True
 
     def abstract(self, *avals, exported):
         values = variables_of(exported, avals)
         return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
 
+    def effects(self, params):
+        exported = params["exported"]
+        return frozenset([*[ordered_io_effect] * bool(exported.ordered_effects),
+                          *[io_effect] * bool(exported.unordered_effects)])
+
     def jvp(self, primals, tangents, *, exported):
+        if exported.ordered_effects:
+            raise NotImplementedError(
+                f"the exported function '{exported.fun_name}' has effects in an order "
+                f"({', '.join(map(str, exported.ordered_effects))}) and no gradient here: differentiate the function "
+                "before it is exported, or put stop_gradient around its arguments.")
         raise TypeError(f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
                         "no tangents. Use grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate "
                         "the function before it is exported.")
@@ -76,20 +89,32 @@ class CallExported(Primitive):
         kept = [xs[i] for i in exported.module_kept_var_idx]
         if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
             return _called_open(em, exported, given, kept, outs)
-        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given, [x.aval for x in kept], outs,
-                                                      em._unused)
+        tokens = [TOKEN] * len(exported.ordered_effects)
+        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given,
+                                                      [*tokens, *[x.aval for x in kept]], [*tokens, *outs], em._unused)
         em.functions.extend(texts)
-        return em.call(symbol, outs, *kept)
+        return _called(em, symbol, [], kept, outs, len(tokens))
+
+
+def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> list:
+    """The results of a function whose arguments and results begin with a token for each ordered effect."""
+    before = [em.ordering_token() for _ in range(tokens)]
+    results = em.call(symbol, [*[TOKEN] * tokens, *outs], *given, *before, *operands)
+    if tokens:
+        after = results[:tokens]
+        em.token = after[0] if tokens == 1 else em.op("after_all", TOKEN, *after)
+    return results[tokens:]
 
 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
     """The call of a module inside one with symbolic shapes: arguments and results are converted to its types."""
     symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
     em.functions.extend(functions)
-    operands = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
+    numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
     types = [physical(exported.in_avals[i]) for i in exported.module_kept_var_idx]
-    operands += [_as_type(em, x, a) for x, a in zip(kept, types)]
-    results = em.call(symbol, [physical(a) for a in exported.out_avals], *operands)
+    operands = [_as_type(em, x, a) for x, a in zip(kept, types)]
+    results = _called(em, symbol, numbers, operands, [physical(a) for a in exported.out_avals],
+                      len(exported.ordered_effects))
     return [_as_type(em, x, a) for x, a in zip(results, outs)]
 
 
@@ -160,7 +185,9 @@ def call(exported, args: tuple, kwargs: dict):
     leaves = [unwrapped(as_array(x)) for x in leaves]
     avals = [x.aval for x in leaves]
     variables_of(exported, avals)
-    run = _differentiable(exported) if any(a.dtype in dtypes.INEXACT for a in avals) else _plain(exported)
+    # a custom derivative does not carry the token of ordered effects
+    is_plain = exported.ordered_effects or not any(a.dtype in dtypes.INEXACT for a in avals)
+    run = _plain(exported) if is_plain else _differentiable(exported)
     outs = run(*leaves) if exported.nr_devices == 1 else shardings.on_devices(exported, run, leaves)
     return exported.out_tree.unflatten([wrapped(x, a) for x, a in zip(outs, exported.out_avals)])
 

@@ -12,7 +12,7 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver
-from gradix._core.effects import MeshEffect
+from gradix._core.effects import IOEffect, MeshEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.refs import AbstractRef
 from gradix._runtime import program, xla_artifact
@@ -113,7 +113,9 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
                                   "exported.")
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
-    effects = sorted([x for x in closed.jaxpr.effects if not isinstance(x, MeshEffect)], key=str)
+    # there are no callbacks here: what orders calls of other files begins and ends inside the program
+    effects = sorted([x for x in closed.jaxpr.effects
+                      if not isinstance(x, (MeshEffect, IOEffect, OrderedIOEffect))], key=str)
     scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals)
                   for d in a.shape if type(d) is SymbolicDim), None)
     return Exported(

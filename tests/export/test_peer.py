@@ -117,3 +117,51 @@ def test_keys_and_platforms_go_both_ways(peer):
     want = jax.random.uniform(jax.random.key(5), (3,))
     np.testing.assert_array_equal(their.deserialize(ours.serialize()).call(jax.random.key(5)), want)
     np.testing.assert_array_equal(export.deserialize(theirs.serialize()).call(gradix.random.key(5)), want)
+
+
+@pytest.fixture(scope="module")
+def ordered_files(peer):
+    """Files of a sine with an ordered effect, for three numbers and for any number of them."""
+    effects = pytest.importorskip("jax._src.effects")
+    mlir = importlib.import_module("jax.interpreters.mlir")
+    primitive = importlib.import_module("jax.extend.core").Primitive("ordered_identity")
+    kind = type("ExportedInOrder", (effects.Effect,), {"__eq__": lambda a, b: type(a) is type(b), "__hash__": lambda a: 1})
+    effect = kind()
+    for known in (effects.lowerable_effects, effects.ordered_effects, effects.control_flow_allowed_effects):
+        known.add_type(kind)
+    primitive.def_effectful_abstract_eval(lambda x: (x, {effect}))
+
+    def lower(ctx, x):
+        ctx.set_tokens_out(mlir.TokenSet({effect: ctx.tokens_in.get(effect)}))
+        return [x]
+    mlir.register_lowering(primitive, lower)
+    jax, their = peer["jax"], peer["export"]
+    exported = their.export(jax.jit(lambda x: jax.numpy.sin(primitive.bind(x))))
+    n, = their.symbolic_shape("n")
+    return [export.deserialize(exported(jax.ShapeDtypeStruct((d,), "float32")).serialize()) for d in (3, n)]
+
+
+def test_files_with_ordered_effects_are_called_in_their_order(ordered_files):
+    fixed, open_ = ordered_files
+    assert len(fixed.ordered_effects) == 1 and fixed.unordered_effects == ()
+    x = np.arange(3, dtype="f4")
+    np.testing.assert_allclose(open_.call(x), np.sin(x), rtol=1e-6)
+
+    def program(x):
+        y = gradix.lax.scan(lambda c, _: (fixed.call(c), None), x, None, length=2)[0]
+        z = gradix.lax.cond(y[1] > 0, gradix.jit(open_.call), lambda t: t, y)
+        return fixed.call(z)
+    want = np.sin(np.sin(np.sin(np.sin(x))))
+    lowered = gradix.jit(program).lower(x)
+    assert lowered.as_text().count("stablehlo.create_token") == 1
+    np.testing.assert_allclose(lowered.compile()(x), want, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="effects in an order"):
+        gradix.grad(lambda x: fixed.call(x).sum())(x)
+
+
+def test_callers_of_files_with_ordered_effects_are_exported_again(ordered_files):
+    n, = export.symbolic_shape("n")
+    again = export.export(gradix.jit(lambda x: ordered_files[1].call(x) * 2))(gradix.ShapeDtypeStruct((n,), "f4"))
+    for size in (2, 5):
+        x = np.arange(size, dtype="f4")
+        np.testing.assert_allclose(export.deserialize(again.serialize()).call(x), 2 * np.sin(x), rtol=1e-6)

@@ -172,11 +172,40 @@ def test_specs_for_arguments():
         export.symbolic_args_specs((args,), ({"x": "a, b, c", "y": None},))
 
 
-@pytest.mark.parametrize("constraints, named", [
-    (["a >= 5", "a <= 3"], ("'a <= 3'", "a >= 5")), (["a == 4", "a >= 5"], ("'a >= 5'", "a == 4")),
-    (["a >= b", "b >= a + 1"], ("'b >= a + 1'", "a >= b")), (["a >= 2*b", "b >= 4", "a <= 7"], ("'a <= 7'", "b >= 4")),
-    (["mod(a, 2) == 0", "mod(a, 2) == 1"], ("mod(a, 2) == 1", "mod(a, 2) == 0")), (["a <= 0"], ("'a <= 0'", "at least 1"))])
-def test_constraints_that_exclude_each_other(constraints, named):
-    with pytest.raises(ValueError, match="can never hold") as error:
+@pytest.mark.parametrize(("constraints", "named"), [
+    (("a >= 5", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
+    (("b >= 2", "a >= 5", "c >= 7", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
+    (("a >= 4", "a*a <= 9"), ("'a >= 4' and 'a*a <= 9'",)),
+    (("a == 5", "a >= 6"), ("'a == 5' and 'a >= 6'",)),
+    (("a >= 6", "a == 5"), ("'a >= 6' and 'a == 5'",)),
+    (("a >= b", "b >= a + 1"), ("'a >= b' and 'b >= a + 1'",)),
+    (("a >= 2*b", "b >= 4", "a <= 7"), ("'a <= 7' contradicts", "'a >= 2*b', 'b >= 4'")),
+    (("a == 2*b", "a <= 1"), ("'a == 2*b' and 'a <= 1'",)),
+    (("mod(a, 2) == 0", "mod(a, 2) == 1"), ("'mod(a, 2) == 0' and 'mod(a, 2) == 1'",)),
+    (("mod(a, 4) == 1", "mod(a, 6) == 2"), ("'mod(a, 4) == 1' and 'mod(a, 6) == 2'",)),
+    (("mod(a, 8) == 0", "a <= 7"), ("'mod(a, 8) == 0' and 'a <= 7'",)),
+    (("a <= b", "b <= c", "c <= a - 1"), ("'c <= a - 1' contradicts", "'a <= b', 'b <= c'")),
+    (("a <= 0",), ("'a <= 0' can never hold",)),
+    (("b >= 2", "a + b <= 1"), ("'a + b <= 1' can never hold",)),
+])
+def test_contradictory_constraints_are_named(constraints, named):
+    with pytest.raises(ValueError) as caught:
         export.SymbolicScope(constraints)
-    assert all(text in str(error.value) for text in named)
+    assert all(text in str(caught.value) for text in named)
+
+
+def test_only_constraints_that_no_sizes_satisfy_are_refused():
+    rng, refused = random.Random(7), 0
+    for _ in range(400):
+        sides = [(rng.choice(["a", "b", "a + b", "2*a - b", "mod(a, 3)", "mod(b, 4)", "mod(a, 2)", "floordiv(a, 2)"]),
+                  rng.choice([">=", "<=", "=="]), rng.choice(["b", "c", *map(str, range(6))])) for _ in range(3)]
+        constraints = [" ".join(s) for s in sides
+                       if "==" not in s or (s[2].isdigit() and s[0][:3] in ("a", "b", "mod", "flo"))]
+        try:
+            export.SymbolicScope(constraints)
+        except ValueError as e:
+            assert "contradict" in str(e) or "never hold" in str(e) or "left side of ==" in str(e), e
+            if "left side" not in str(e):
+                refused += 1
+                assert not any(allowed(constraints, env) for env in ENVIRONMENTS), constraints
+    assert refused > 50

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradix._base.source import current
 from gradix._core.dimensions import parsing
-from gradix._core.dimensions.bounds import bounds
+from gradix._core.dimensions.contradictions import Contradiction, check_gap, check_remainders
 from gradix._core.dimensions.expression import SymbolicDim, larger, smaller
 from gradix._core.dimensions.polynomials import (
     FLOORDIV,
@@ -23,6 +23,7 @@ from gradix._core.dimensions.polynomials import (
 
 _REPLACEMENTS = 64      # by equality constraints in one expression
 _LARGE = 1 << 12        # the example size of a variable that none is given for
+_CHECKED = 64           # constraints in a row that are compared with those before
 _ROUNDS = 3             # of narrowing intervals by constraints on several variables
 
 
@@ -39,8 +40,8 @@ class SymbolicScope:
             call checks. Variables that are left out count as large. Without it, such questions raise.
 
     Raises:
-        ValueError: a constraint is malformed, cannot hold together with those before it, or the sizes in `assume` do
-            not satisfy one.
+        ValueError: a constraint is malformed, constraints contradict each other as far as intervals and remainders
+            tell, or the sizes in `assume` do not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -66,8 +67,11 @@ class SymbolicScope:
         self._rules: dict = {}                            # monomial -> the terms that replace it
         self._exact: dict = {}                            # a quotient by a number -> the number, and what it divides
         self._known: dict = {}
-        for text in constraints_str:
-            self._constrain(text)
+        for i, text in enumerate(constraints_str):
+            try:
+                self._constrain(text, i < _CHECKED)
+            except Contradiction:
+                raise ValueError(_contradiction(text, list(constraints_str)[:i])) from None
         self.examples = None if assume is None else _Examples(self, assume)
         self.assumptions: list[tuple[str, str]] = []      # constraint, and the place in the user's program that asked
 
@@ -128,20 +132,20 @@ class SymbolicScope:
 
     # -- constraints ----------------------------------------------------------------------------------------------
 
-    def _constrain(self, text: str) -> None:
+    def _constrain(self, text: str, checked: bool = False) -> None:
         left, relation, right = parsing.constraint(text, self)
         gap = left - right
-        for fact in {">=": (gap,), "<=": (-gap,), "==": (gap, -gap)}[relation]:
-            if bounds(fact)[1] < 0:
-                raise ValueError(f"Constraint {text!r} can never hold{self.with_constraints()}; variables are at "
-                                 "least 1.")
+        facts = [gap, -gap] if relation == "==" else [gap if relation == ">=" else -gap]
+        for fact in facts:
+            if checked or type(fact) is int:
+                check_gap(fact, text)
         if relation == "==":
             self._equate(left, right, text)
-            self._add_fact(gap)
-            self._add_fact(-gap)
-        else:
-            self._add_fact(gap if relation == ">=" else -gap)
+        for fact in facts:
+            self._add_fact(fact)
         self.constraints.append((text, (left, relation, right)))
+        if checked:
+            check_remainders(self.constraints, text)
 
     def _equate(self, left, right, text: str) -> None:
         terms = left.terms if type(left) is SymbolicDim else ()
@@ -295,6 +299,25 @@ class SymbolicScope:
                        if self.constraints else "")
 
     __repr__ = __str__
+
+
+def _contradiction(text: str, before: list[str]) -> str:
+    """What is wrong with a constraint that cannot hold beside those before it."""
+    if not before or _impossible([text]):
+        return f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
+    other = next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
+    if other is not None:
+        return f"Constraints {other!r} and {text!r} contradict each other: no sizes satisfy both. Leave one out."
+    return (f"Constraint {text!r} contradicts those before it together, {', '.join(map(repr, before))}: no sizes "
+            "satisfy all.")
+
+
+def _impossible(constraints: list[str]) -> bool:
+    try:
+        SymbolicScope(constraints)
+    except ValueError:
+        return True
+    return False
 
 
 class _Examples(dict):
