@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import gcd, inf
+from typing import Any
 
 from gradix._core.dimensions.bounds import bounds
 from gradix._core.dimensions.polynomials import MOD, Operation
@@ -47,6 +48,6 @@ def check_remainders(constraints, text: str) -> None:
 
 def _only_atom(x):
     """The variable or operation that a dimension is, or None."""
-    terms = getattr(x, "terms", ())
+    terms: Any = getattr(x, "terms", ())
     single = len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1
     return terms[0][0][0][0] if single else None
