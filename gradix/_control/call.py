@@ -20,7 +20,7 @@ class Call(Primitive):
     multiple_results = True
     effectful = True
     named = True
-    call_primitive = True
+    is_call = True
     mesh = MeshTraits(mixes=True, types_inside=True)
     live: str | None = "call"
     inlining = Inlining(in_high_orders=True)     # tangents that are equal outside are not, as operands of a program

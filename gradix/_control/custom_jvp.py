@@ -21,7 +21,7 @@ class RuledCall(Primitive):
     multiple_results = True
     mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
-    call_primitive = True
+    is_call = True
     inlining = Inlining(on_tapes=True)
     named = True
 

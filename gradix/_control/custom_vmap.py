@@ -90,7 +90,7 @@ class CustomVmapCall(RuledCall):
 class CustomVmapLinear(CustomVmapCall):
     """The derivative of such a call: linear in its last operands."""
 
-    call_primitive = False                      # to be recorded, not looked into
+    is_call = False                      # to be recorded, not looked into
     inlining = Inlining()
 
 

@@ -118,7 +118,7 @@ def _equation_work(eqn: JaxprEqn) -> int:
     inner = eqn.params.get("call_jaxpr")
     if inner is not None:
         return work(inner)
-    return 1 if prim.host is not None or (prim.run is not None and not prim.call_primitive) else _NEVER
+    return 1 if prim.host is not None or (prim.run is not None and not prim.is_call) else _NEVER
 
 
 def may_run(closed: ClosedJaxpr, cost: int) -> bool:

@@ -13,6 +13,7 @@ class LibraryCall(Primitive):
     multiple_results = True
     effectful = True
     named = True
+    is_call = True
     call_primitive = True
 
     def bind(self, *args, call_jaxpr=None, **params):

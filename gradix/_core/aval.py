@@ -70,6 +70,10 @@ class ShapedArray:
         """The type of tangents of arrays of this type: its own for inexact dtypes, float0 for the rest."""
         return self if self.dtype in INEXACT else make_aval(self.shape, float0)
 
+    def at_least_vspace(self) -> ShapedArray:
+        """The type of tangents of arrays of this type, under the name that rules written by libraries call it by."""
+        return self.to_tangent_aval()
+
     def str_short(self, short_dtypes: bool = False) -> str:
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"

@@ -106,7 +106,8 @@ class Primitive:
     multiple_results = False
     effectful = False                   # whether `effects(params)` can be other than empty
     named = False                       # whether `names(params)` can be other than empty
-    call_primitive = False              # it calls the program in parameter `jaxpr` or `call_jaxpr`, and does no more
+    is_call = False                     # it calls the program in parameter `jaxpr` or `call_jaxpr`, and does no more
+    call_primitive = False              # what libraries ask: whether the program is the parameter `call_jaxpr`, bare
     inlining = Inlining()
     mesh = MeshTraits()
     accepts: frozenset | None = None    # the dtypes of operands; None where they depend on more

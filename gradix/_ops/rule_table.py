@@ -15,7 +15,7 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 # Rules that few primitives have, and what else they declare: the column `also`.
 FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
            "asked_of", "needs_varying", "varying", "divide")
-DECLARED = ("multiple_results", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward", "live",
+DECLARED = ("multiple_results", "is_call", "inlining", "mesh", "consumes_keys", "only_backward", "live",
             "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula", "keeps_nan",
             "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")

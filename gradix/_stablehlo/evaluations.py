@@ -44,7 +44,7 @@ def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
         places = max([same.get(v, 0) + others.get(v, 0) for v in eqn.outvars], default=0) or 1
         most = max(most, places)
         moves = False
-        if p.call_primitive:
+        if p.is_call:
             inner, inside = _places(_program(eqn.params), known)
             most = max(most, places * inside)
             of_operands = [places * n for n in inner]

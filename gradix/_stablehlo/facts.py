@@ -90,7 +90,7 @@ class Facts:
     def repeated(self) -> int:
         """How many products, reductions and other operations that are not fused are like an earlier one."""
         kernels = [(e.primitive, *[v.aval for v in e.invars]) for j in self.programs for e in j.eqns
-                   if not (is_fused(e.primitive) or e.primitive.call_primitive)]
+                   if not (is_fused(e.primitive) or e.primitive.is_call)]
         return max(sum([n - 1 for n in self.products.values()]), len(kernels) - len(set(kernels)))
 
     @property

@@ -130,3 +130,16 @@ def test_few_random_numbers_are_drawn_before_what_is_computed_from_them(shape, n
     lowered = gradix.jit(f).lower(gradix.random.key(0))
     assert ("few_draws_apart" in lowered._module.facts.rewrites) is name
     np.testing.assert_array_equal(lowered.compile()(gradix.random.key(0)), f(gradix.random.key(0)))
+
+
+def test_only_bare_calls_say_that_their_program_is_call_jaxpr():
+    f = gradix.custom_jvp(lambda x: 2 * x)
+    f.defjvp(lambda xs, ts: (f(*xs), 2 * ts[0]))
+    eqns = gradix.make_jaxpr(lambda x: gradix.jit(jnp.sin)(f(gradix.checkpoint(jnp.cos)(x))))(1.0).eqns
+    assert len(eqns) == 3 and not any(e.primitive.call_primitive for e in eqns)
+    assert gradix.extend.core.primitives.call_p.call_primitive
+
+
+def test_types_of_tangents_by_their_other_name():
+    assert gradix.typeof(jnp.ones(3)).at_least_vspace() == gradix.typeof(jnp.ones(3))
+    assert gradix.typeof(jnp.arange(3)).at_least_vspace().dtype == gradix.dtypes.float0

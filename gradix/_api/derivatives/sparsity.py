@@ -68,7 +68,7 @@ def _evaluate(eqn, values, known: dict) -> None:
 def _through(eqn, ins, values) -> list:
     prim, params, out = eqn.primitive, eqn.params, eqn.outvars[0].aval
     inner = params.get("jaxpr") or params.get("call_jaxpr")
-    if prim.call_primitive and isinstance(inner, ClosedJaxpr):
+    if prim.is_call and isinstance(inner, ClosedJaxpr):
         invars = inner.jaxpr.invars
         return _walk(inner, {v: b for v, b in zip(invars, ins) if b is not None},
                      {v: x for v, x in zip(invars, values) if x is not None})

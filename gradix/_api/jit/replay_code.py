@@ -92,7 +92,7 @@ class Writer:
         if prim is stop_gradient_p:
             return inputs
         inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-        if prim.call_primitive and type(inner) is ClosedJaxpr:
+        if prim.is_call and type(inner) is ClosedJaxpr:
             return self.program(inner, inputs)
         if prim is linear_solve_p:
             _, consts, _, b = linear_solve_p.split(inputs, eqn.params["counts"])
