@@ -5,7 +5,7 @@ import os
 
 
 class Namespace:
-    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors .image .flatten_util`.
+    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors .image .flatten_util .special .stats`.
 
     Modules are imported when first asked for, so that a missing one fails its own cases only.
     """
@@ -20,6 +20,8 @@ class Namespace:
         "errors": ".errors",
         "image": ".image",
         "flatten_util": ".flatten_util",
+        "special": ".scipy.special",
+        "stats": ".scipy.stats",
     }
 
     def __init__(self, name):

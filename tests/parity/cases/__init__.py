@@ -10,6 +10,7 @@ from tests.parity.cases import (
     corners,
     creation,
     decompositions,
+    distributions,
     drawn,
     generators,
     grids,
@@ -23,6 +24,7 @@ from tests.parity.cases import (
     prng,
     reductions,
     sorting,
+    special,
     staged,
     structured,
     updates,
@@ -34,6 +36,8 @@ from tests.parity.outcome import observe
 
 GROUPS = {
     "unary": unary.cases,
+    "distributions": distributions.cases,
+    "special": special.cases,
     "binary": binary.cases,
     "reductions": reductions.cases,
     "creation": creation.cases,
