@@ -155,7 +155,7 @@ def test_treedefs():
 # ------------------------------------------------------------------------------------------------ errors
 @pytest.mark.parametrize("one, two, words", [
     ({"a": [1, 2]}, {"a": [1, 2, 3]}, ["['a']", "lengths", "2", "3"]),
-    ({"a": 1, "c": 2}, {"a": 1, "b": 2}, ["keys", "'c'", "'b'"]),
+    ({"a": 1, "c": 2}, {"a": 1, "b": 2}, ["Dict key mismatch", "'c'", "'b'"]),
     ((1, [2]), (1, (2,)), ["[1]", "types", "list", "tuple"]),
     ((1, [2]), (1, 5), ["[1]", "types", "leaf of type int"]),
     ((1, None), (1, 5), ["[1]", "None", "int"]),
@@ -165,6 +165,11 @@ def test_a_mismatch_names_the_path_and_both_sides(one, two, words):
         tree.map(lambda x, y: x, one, two)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_different_keys_are_said_in_the_words_that_libraries_look_for():
+    with pytest.raises(ValueError, match=r"Dict key mismatch: only in .*: 'b'"):
+        tree.map(lambda x, y: x, {"a": 1}, {"a": 1, "b": 2})
 
 
 def test_all_mismatches_are_named():

@@ -159,7 +159,7 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
     if why == "type":
         return f"{header}different types: {_describe(one)} in {name_one}, {_describe(two)} in {name_two}."
     if why == "keys":
-        return f"{header}different keys: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip("; ") + "."
+        return f"{header}Dict key mismatch: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip("; ") + "."
     name = type(one).__name__
     (pairs_one, aux_one), (pairs_two, aux_two) = (children_with_keys(node) or ([], None) for node in (one, two))
     if why == "length":
