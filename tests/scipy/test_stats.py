@@ -188,3 +188,14 @@ def test_draws_fit_the_distributions():
     for name, (x, parameters) in drawn.items():
         levels = np.sort(np.asarray(getattr(stats, name).cdf(jnp.asarray(x, float), *parameters)))
         assert abs(levels - (np.arange(n) + 0.5) / n).max() < 1.95 / n**0.5, name
+
+
+def test_logarithms_of_probabilities_near_1_keep_their_digits():
+    x = np.float32([1e-6, 1e-3, 0.1, 1, 5, 20])
+    np.testing.assert_allclose(stats.gamma.logsf(x, 2.5), reference.gamma.logsf(x.astype(float), 2.5), rtol=3e-5)
+    np.testing.assert_allclose(stats.gamma.logcdf(x, 2.5), reference.gamma.logcdf(x.astype(float), 2.5), rtol=3e-5)
+    y = np.float32([1e-6, 0.01, 0.5, 0.99, 0.99999])
+    np.testing.assert_allclose(stats.beta.logsf(y, 2.0, 3.0), reference.beta.logsf(y.astype(float), 2, 3), rtol=3e-4)
+    np.testing.assert_allclose(stats.beta.logcdf(y, 2.0, 3.0), reference.beta.logcdf(y.astype(float), 2, 3), rtol=3e-4)
+    slopes = gradix.vmap(gradix.grad(lambda v: stats.gamma.logsf(v, 2.5)))(x)
+    np.testing.assert_allclose(slopes, -np.exp(reference.gamma.logpdf(x, 2.5) - reference.gamma.logsf(x, 2.5)), rtol=1e-3)

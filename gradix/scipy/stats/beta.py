@@ -5,7 +5,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
-from gradix.scipy.stats.operands import arguments, kept, within
+from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
 
 
 def logpdf(x, a, b, loc=0, scale=1):
@@ -82,7 +82,7 @@ def logcdf(x, a, b, loc=0, scale=1):
         >>> beta.logcdf(0.5, 2.0, 2.0).round(4) + 0.0
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return jnp.log(cdf(x, a, b, loc, scale))
+    return log_of_part(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
 
 
 def sf(x, a, b, loc=0, scale=1):
@@ -119,4 +119,4 @@ def logsf(x, a, b, loc=0, scale=1):
         >>> beta.logsf(0.5, 2.0, 2.0).round(4) + 0.0
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return jnp.log(sf(x, a, b, loc, scale))
+    return log_of_part(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))

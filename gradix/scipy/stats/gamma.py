@@ -5,7 +5,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from gradix.scipy.stats.operands import arguments, kept, within
+from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
 
 
 def _positive(z):
@@ -82,7 +82,7 @@ def logcdf(x, a, loc=0, scale=1):
         >>> gamma.logcdf(1.0, 2.0).round(4) + 0.0
         Array(-1.3309, dtype=float32, weak_type=True)
     """
-    return jnp.log(cdf(x, a, loc, scale))
+    return log_of_part(cdf(x, a, loc, scale), sf(x, a, loc, scale))
 
 
 def sf(x, a, loc=0, scale=1):
@@ -117,4 +117,4 @@ def logsf(x, a, loc=0, scale=1):
         >>> gamma.logsf(1.0, 2.0).round(4) + 0.0
         Array(-0.3069, dtype=float32, weak_type=True)
     """
-    return jnp.log(sf(x, a, loc, scale))
+    return log_of_part(sf(x, a, loc, scale), cdf(x, a, loc, scale))

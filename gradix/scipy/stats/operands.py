@@ -24,6 +24,12 @@ def log1m_exp(x):
     return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, x, -1))), jnp.log1p(-jnp.exp(jnp.where(near, -1, x))))
 
 
+def log_of_part(part, rest):
+    """The logarithm of one of two probabilities that add up to 1, with all digits where it is near 1 too."""
+    near = rest < 0.5
+    return jnp.where(near, jnp.log1p(-jnp.where(near, rest, 0)), jnp.log(jnp.where(near, 1, part)))
+
+
 def within(inside, x, value, otherwise):
     """`value`, but `otherwise` where `inside` is false and x is a number. Derivatives outside are zero."""
     return jnp.where(inside | (x != x), value, otherwise)
