@@ -15,9 +15,9 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 # Rules that few primitives have, and what else they declare: the column `also`.
 FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
            "asked_of", "needs_varying", "varying", "divide")
-DECLARED = ("multiple_results", "is_call", "inlining", "mesh", "consumes_keys", "only_backward", "live",
-            "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula", "keeps_nan",
-            "rearranges")
+DECLARED = ("multiple_results", "is_call", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward",
+            "live", "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula",
+            "keeps_nan", "rearranges")
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
