@@ -21,7 +21,7 @@ def _at_least_none(name: str, value) -> int:
 
 
 config.define("gradix_tier", "xla", ("xla", "auto", "quick"), traced=True)
-config.define("gradix_quick_calls", 3, _at_least_none, traced=True)
+config.define("gradix_quick_calls", 32, _at_least_none, traced=True)
 _options = config.state
 
 HOST_CALLS = 2            # of a signature, before it is compiled: counted, so that runs of a program repeat exactly
